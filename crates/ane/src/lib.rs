@@ -1,0 +1,1 @@
+//! The device interface and its back ends: emulator, null, fault.

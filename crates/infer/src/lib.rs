@@ -1,0 +1,1 @@
+//! Generation and evaluation through the device.

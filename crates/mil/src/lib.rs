@@ -1,0 +1,1 @@
+//! MIL, the language of Neural Engine programs: representation, op table, text, verifier, builder, weight files.

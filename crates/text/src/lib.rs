@@ -1,0 +1,1 @@
+//! Tokenizers, the built-in corpus and readers of training data.
