@@ -68,11 +68,12 @@ def rotate(x, cfg):
     return torch.stack([a * cos - b * sin, a * sin + b * cos], -1).flatten(-2)
 
 
-def plain_logits(cfg, p, ids, head_map=None):
+def plain_logits(cfg, p, ids, head_map=None, at=lambda key, x: x):
     """The model written out without transformers, in the weights' dtype and the configuration's own RoPE order.
 
     A second opinion on the goldens. `head_map(h)` names the key/value head that query head `h` reads; the default is
-    h div group. Returns logits [B, S, V].
+    h div group. `at(key, x)` sees every value that crosses between CPU and device, or from one device op to the next, and may
+    replace it; `key` is (layer, what). Returns logits [B, S, V].
     """
     b, s = ids.shape
     heads, kv, hd, eps = cfg["n_heads"], cfg["n_kv_heads"], cfg["head_dim"], cfg["norm_eps"]
@@ -80,13 +81,19 @@ def plain_logits(cfg, p, ids, head_map=None):
     mask = torch.full((s, s), float("-inf"), dtype=p["model.norm.weight"].dtype).triu(1)
     x = p["model.embed_tokens.weight"][ids]
     for layer in range(cfg["n_layers"]):
-        w = lambda name: p[f"model.layers.{layer}.{name}.weight"]
-        h = rms_norm(x, w("input_layernorm"), eps)
-        q, k, v = ((h @ w(f"self_attn.{n}_proj").T).view(b, s, -1, hd).transpose(1, 2) for n in "qkv")
-        q, k, v = rotate(q, cfg), rotate(k, cfg)[:, reads], v[:, reads]
-        probs = (q @ k.transpose(2, 3) * hd**-0.5 + mask).softmax(-1)
-        x = x + (probs @ v).transpose(1, 2).reshape(b, s, -1) @ w("self_attn.o_proj").T
-        h = rms_norm(x, w("post_attention_layernorm"), eps)
-        x = x + (torch.nn.functional.silu(h @ w("mlp.gate_proj").T) * (h @ w("mlp.up_proj").T)) @ w("mlp.down_proj").T
-    x = rms_norm(x, p["model.norm.weight"], eps)
-    return x @ p["model.embed_tokens.weight" if cfg["tied"] else "lm_head.weight"].T
+        gain = lambda name: p[f"model.layers.{layer}.{name}.weight"]
+        w = lambda name: at((layer, "weight"), gain(name)).T
+        tap = lambda name, x: at((layer, name), x)
+        h = tap("attn_norm", rms_norm(x, gain("input_layernorm"), eps))
+        q, k, v = (tap(n, h @ w(f"self_attn.{n}_proj")).view(b, s, -1, hd).transpose(1, 2) for n in "qkv")
+        q = tap("q_rot", rotate(q, cfg) * hd**-0.5)
+        k, v = tap("k_rot", rotate(k, cfg))[:, reads], v[:, reads]
+        probs = tap("probs", (tap("scores", q @ k.transpose(2, 3)) + mask).softmax(-1))
+        a = tap("attn_out", (probs @ v).transpose(1, 2).reshape(b, s, -1))
+        x = x + tap("attn_y", a @ w("self_attn.o_proj"))
+        h = tap("ffn_norm", rms_norm(x, gain("post_attention_layernorm"), eps))
+        h1, h3 = tap("h1", h @ w("mlp.gate_proj")), tap("h3", h @ w("mlp.up_proj"))
+        silu = tap("silu", h1 * tap("sigmoid", h1.sigmoid()))
+        x = x + tap("ffn_y", tap("gate", silu * h3) @ w("mlp.down_proj"))
+    x = at((None, "final_norm"), rms_norm(x, p["model.norm.weight"], eps))
+    return at((None, "logits"), x @ at((None, "weight"), p["model.embed_tokens.weight" if cfg["tied"] else "lm_head.weight"]).T)
