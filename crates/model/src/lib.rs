@@ -6,7 +6,14 @@
 #![forbid(unsafe_code)]
 
 mod config;
+mod flops;
+mod init;
+mod layout;
 mod params;
+mod presets;
 
 pub use config::{Config, ConfigError, Rope};
+pub use flops::{forward_flops, train_flops};
+pub use layout::{Axis, CHANNEL_MULTIPLE, Layout, MAX_SEQ, SEQ_MULTIPLE, Segment, Shape, vocab_slices};
 pub use params::{ParamSpec, Role};
+pub use presets::{Preset, UnknownPreset};
