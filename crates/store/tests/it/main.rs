@@ -1,0 +1,5 @@
+//! The store from outside: round trips, every crash of a save, damage of every kind, hostile files, real files.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+mod roundtrip;
