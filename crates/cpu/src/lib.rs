@@ -27,4 +27,5 @@ pub mod view;
 pub use half::f16;
 pub use pool::Pool;
 pub use round::Finish;
+pub use simd::dispatch;
 pub use view::{View, ViewMut};

@@ -10,7 +10,7 @@ use std::arch::x86_64::*;
 /// `f` must be an `#[inline(always)]` closure that calls only functions that inline. It is ordinary scalar Rust, which the
 /// compiler vectorises without changing a bit: no reassociation, no fused multiply-add.
 #[inline]
-pub(crate) fn dispatch<R>(f: impl FnOnce() -> R) -> R {
+pub fn dispatch<R>(f: impl FnOnce() -> R) -> R {
     #[cfg(target_arch = "x86_64")]
     {
         if has_avx512() {
@@ -98,6 +98,75 @@ pub(crate) fn round_scalar(src: &[f32], dst: &mut [f16]) {
     for (d, s) in dst.iter_mut().zip(src) {
         *d = f16::from_f32_const(*s);
     }
+}
+
+/// The transpose of 32 × 32 row-major values.
+///
+/// # Panics
+/// When either is not 1024 values.
+pub(crate) fn transpose_tile(tile: &[f32], out: &mut [f32]) {
+    assert!(tile.len() == 1024 && out.len() == 1024, "transpose: not a tile");
+    #[cfg(target_arch = "x86_64")]
+    if has_avx512() {
+        for (r, c) in [(0, 0), (0, 16), (16, 0), (16, 16)] {
+            // SAFETY: the features were detected just now; both 16 × 16 corners lie inside the tiles.
+            unsafe { transpose_corner(tile.as_ptr().add(r * 32 + c), out.as_mut_ptr().add(c * 32 + r)) };
+        }
+        return;
+    }
+    for (r, line) in tile.chunks_exact(32).enumerate() {
+        for (c, v) in line.iter().enumerate() {
+            out[c * 32 + r] = *v;
+        }
+    }
+}
+
+/// # Safety
+/// 16 rows of 16 values, every 32 values, lie at both places.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+unsafe fn transpose_corner(from: *const f32, to: *mut f32) {
+    let mut lines = [_mm512_setzero_si512(); 16];
+    for (i, line) in lines.iter_mut().enumerate() {
+        // SAFETY: the caller's promise.
+        *line = unsafe { _mm512_loadu_si512(from.add(i * 32).cast()) };
+    }
+    for (i, line) in transpose16(lines).into_iter().enumerate() {
+        // SAFETY: the caller's promise.
+        unsafe { _mm512_storeu_si512(to.add(i * 32).cast(), line) };
+    }
+}
+
+/// The transpose of 16 × 16 32-bit elements: by elements, by pairs, by quarters.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(crate) fn transpose16(r: [__m512i; 16]) -> [__m512i; 16] {
+    let mut t = r;
+    for i in (0..16).step_by(2) {
+        t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
+        t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
+    }
+    let mut u = t;
+    for i in (0..16).step_by(4) {
+        u[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
+        u[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
+        u[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
+        u[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
+    }
+    // Quarter q of u[4g + c] is column 4q + c of rows 4g .. 4g + 4.
+    let mut out = u;
+    for c in 0..4 {
+        let even = _mm512_shuffle_i32x4::<0x88>(u[c], u[4 + c]);
+        let odd = _mm512_shuffle_i32x4::<0xdd>(u[c], u[4 + c]);
+        let even2 = _mm512_shuffle_i32x4::<0x88>(u[8 + c], u[12 + c]);
+        let odd2 = _mm512_shuffle_i32x4::<0xdd>(u[8 + c], u[12 + c]);
+        out[c] = _mm512_shuffle_i32x4::<0x88>(even, even2);
+        out[4 + c] = _mm512_shuffle_i32x4::<0x88>(odd, odd2);
+        out[8 + c] = _mm512_shuffle_i32x4::<0xdd>(even, even2);
+        out[12 + c] = _mm512_shuffle_i32x4::<0xdd>(odd, odd2);
+    }
+    out
 }
 
 #[cfg(target_arch = "x86_64")]

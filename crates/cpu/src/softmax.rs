@@ -12,7 +12,7 @@ use half::f16;
 use rayon::prelude::*;
 
 /// Lanes of every sum: lane l adds the elements l, l + 16, …; then the lanes are added in order.
-const LANES: usize = 16;
+pub const LANES: usize = 16;
 
 /// probs = softmax(scores) under the causal mask.
 ///
@@ -43,7 +43,7 @@ pub fn causal_softmax(pool: &Pool, scores: View<'_>, probs: ViewMut<'_>, seq: us
 
 /// x ← softmax(x) for a whole number of lanes, padded with −inf. A row whose maximum is +inf gives its infinite entries equal
 /// shares (the limit), not NaN.
-fn normalise(x: &mut [f32]) {
+pub fn normalise(x: &mut [f32]) {
     dispatch(
         #[inline(always)]
         || {

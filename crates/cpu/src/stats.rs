@@ -96,3 +96,17 @@ fn watch_row(row: &[f16]) -> Watch {
     }
     total
 }
+
+/// Whether no element is ±inf or NaN.
+pub(crate) fn finite(row: &[f16]) -> bool {
+    let mut top = 0u16;
+    dispatch(
+        #[inline(always)]
+        || {
+            for b in bytemuck::cast_slice::<f16, u16>(row) {
+                top = top.max(b & 0x7fff);
+            }
+        },
+    );
+    top < 0x7c00
+}

@@ -3,10 +3,16 @@
 //! Two paths ([`Path`]): AMX tiles by an exact split of fp16 in two bf16 halves, and the `gemm` crate in fp32. Their bits
 //! differ; within one path the bits are a function of the operands and [`Dims`] alone. K is never split across threads.
 
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod amx;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod pack;
 mod portable;
 mod scratch;
 mod sgemm;
 mod target;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod tiled;
 
 use crate::pool::Pool;
 use crate::round::Finish;
@@ -31,7 +37,10 @@ impl Path {
 
     /// Whether this CPU has AMX tiles with bf16 and the operating system grants them (asked once per process).
     pub fn amx_available() -> bool {
-        false
+        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+        return amx::Amx::get().is_some();
+        #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+        return false;
     }
 }
 
@@ -202,10 +211,11 @@ impl Output<'_> {
 /// C = A · B for every matrix of the batch.
 ///
 /// With `k` = 0 the product is zero. On [`Path::Amx`] a matmul in which any operand holds ±inf or NaN is computed by the
-/// portable path as a whole, since the halves of an infinity would give NaN.
+/// portable path as a whole, since the halves of an infinity would give NaN: an accumulating one is looked through before,
+/// the others are overwritten once packing has met such an element.
 ///
 /// # Panics
-/// When an operand or the output ends past its data, or two elements of the output share a place: sorted by stride, each axis of
+/// On [`Path::Amx`] where [`Path::amx_available`] says no. When an operand or the output ends past its data, or two elements of the output share a place: sorted by stride, each axis of
 /// the output must step over all of the smaller ones.
 pub fn matmul(par: Par<'_>, path: Path, dims: Dims, a: Operand<'_>, b: Operand<'_>, mut out: Output<'_>) {
     let Dims { batch, m, n, k } = dims;
@@ -216,7 +226,15 @@ pub fn matmul(par: Par<'_>, path: Path, dims: Dims, a: Operand<'_>, b: Operand<'
         a.check("A", batch, m, k);
         b.check("B", batch, k, n);
     }
-    let _ = path;
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    if path == Path::Amx && k > 0 {
+        let granted = amx::Amx::get().expect("matmul: the AMX path needs AMX; Choice::resolve gives a path that is there");
+        if tiled::run(granted, par, dims, a, b, out.reborrow()).is_ok() {
+            return;
+        }
+    }
+    #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+    assert!(path == Path::Portable, "matmul: the AMX path needs AMX; Choice::resolve gives a path that is there");
     portable::run(par, dims, a, b, out.reborrow());
 }
 

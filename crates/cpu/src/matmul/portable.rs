@@ -49,7 +49,7 @@ fn block_row(dims: Dims, row: usize, a: Operand<'_>, b: Operand<'_>, mut part: P
                 let b = widened(b, start, col, depth, cols, wide_b);
                 sgemm(rows, cols, depth, a, b, sum, start > 0);
             }
-            part.store(0, col, rows, cols, sum, cols);
+            part.store(0, col, rows, cols, sum);
         }
     });
 }

@@ -32,3 +32,15 @@ pub(super) fn f32s<R>(len: usize, f: impl FnOnce(&mut [f32]) -> R) -> R {
     thread_local!(static STORE: Cell<Vec<f32>> = const { Cell::new(Vec::new()) });
     lend(&STORE, len, f)
 }
+
+/// Lends working memory for packed panels that threads share.
+pub(super) fn u16s<R>(len: usize, f: impl FnOnce(&mut [u16]) -> R) -> R {
+    thread_local!(static STORE: Cell<Vec<u16>> = const { Cell::new(Vec::new()) });
+    lend(&STORE, len, f)
+}
+
+/// Lends working memory for packed panels of one thread.
+pub(super) fn moving<R>(len: usize, f: impl FnOnce(&mut [u16]) -> R) -> R {
+    thread_local!(static STORE: Cell<Vec<u16>> = const { Cell::new(Vec::new()) });
+    lend(&STORE, len, f)
+}

@@ -7,6 +7,7 @@
 
 use super::{Dims, Output};
 use crate::round::Finish;
+use crate::simd;
 use half::f16;
 use std::marker::PhantomData;
 
@@ -76,36 +77,106 @@ impl<'a> Part<'a> {
         (0..self.rows).step_by(height).map(|r| self.shifted(r * self.row_stride, height.min(self.rows - r))).collect()
     }
 
-    /// Stores `rows` × `cols` results, `values[i * ld + j]` for element (row + i, col + j).
+    /// Stores a block of results, `values[i * cols + j]` for element (row + i, col + j).
     ///
     /// # Panics
     /// When they lie outside of the part.
-    pub(super) fn store(&mut self, row: usize, col: usize, rows: usize, cols: usize, values: &[f32], ld: usize) {
+    pub(super) fn store(&mut self, row: usize, col: usize, rows: usize, cols: usize, values: &[f32]) {
+        let mut tile = [0f32; TILE * TILE];
+        for r in (0..rows).step_by(TILE) {
+            for c in (0..cols).step_by(TILE) {
+                let (height, width) = (TILE.min(rows - r), TILE.min(cols - c));
+                for (i, line) in tile.chunks_exact_mut(TILE).take(height).enumerate() {
+                    line[..width].copy_from_slice(&values[(r + i) * cols + c..][..width]);
+                }
+                self.store_tile(row + r, col + c, height, width, &tile, false);
+            }
+        }
+    }
+
+    /// Stores the first `rows` × `cols` results of a tile at (row, col); `transposed`: `tile[j * TILE + i]` holds (row + i, col + j).
+    ///
+    /// # Panics
+    /// When they lie outside of the part.
+    pub(super) fn store_tile(&mut self, row: usize, col: usize, rows: usize, cols: usize, tile: &[f32], transposed: bool) {
+        assert!(rows <= TILE && cols <= TILE && tile.len() == TILE * TILE, "matmul: not a tile");
         assert!(row + rows <= self.rows && col + cols <= self.cols, "matmul: tile outside of its part");
-        for i in 0..rows {
-            let line = &values[i * ld..][..cols];
-            let start = (row + i) * self.row_stride + col * self.col_stride;
-            match self.place {
-                Place::F16 { base, finish } => {
-                    for (piece, line) in line.chunks(TILE).enumerate() {
-                        let mut half = [f16::ZERO; TILE];
-                        let half = &mut half[..line.len()];
-                        finish.round(line, half);
-                        let start = start + piece * TILE * self.col_stride;
-                        for (j, h) in half.iter().enumerate() {
-                            // SAFETY: inside the part, by the assertion above.
-                            unsafe { base.add(start + j * self.col_stride).write(*h) };
+        // Lines run along the axis whose elements are neighbours.
+        let along_columns = self.col_stride != 1 && self.row_stride == 1;
+        let mut turned = [0f32; TILE * TILE];
+        let tile = if transposed == along_columns {
+            tile
+        } else {
+            simd::transpose_tile(tile, &mut turned);
+            &turned
+        };
+        let start = row * self.row_stride + col * self.col_stride;
+        let (lines, length, line_stride, stride) =
+            if along_columns { (cols, rows, self.col_stride, 1) } else { (rows, cols, self.row_stride, self.col_stride) };
+        match self.place {
+            Place::F16 { base, finish } => {
+                let mut half = [f16::ZERO; TILE * TILE];
+                finish.round(tile, &mut half);
+                for (i, half) in half.chunks_exact(TILE).take(lines).enumerate() {
+                    // SAFETY: the elements of the tile lie in this part, by the second assertion, which alone may touch them.
+                    let line = unsafe { base.add(start + i * line_stride) };
+                    if stride == 1 {
+                        // SAFETY: as above; neighbours are elements of the line.
+                        unsafe { std::slice::from_raw_parts_mut(line, length) }.copy_from_slice(&half[..length]);
+                    } else {
+                        for (j, h) in half[..length].iter().enumerate() {
+                            // SAFETY: as above.
+                            unsafe { line.add(j * stride).write(*h) };
                         }
                     }
                 }
-                Place::F32 { base, scale, accumulate } => {
-                    for (j, v) in line.iter().enumerate() {
-                        // SAFETY: inside the part, by the assertion above; the part is the only access to it.
-                        let place = unsafe { &mut *base.add(start + j * self.col_stride) };
-                        *place = if accumulate { *place + scale * v } else { scale * v };
+            }
+            Place::F32 { base, scale, accumulate } => {
+                for (i, values) in tile.chunks_exact(TILE).take(lines).enumerate() {
+                    // SAFETY: as above.
+                    let line = unsafe { base.add(start + i * line_stride) };
+                    if stride == 1 {
+                        // SAFETY: as above; neighbours are elements of the line.
+                        let line = unsafe { std::slice::from_raw_parts_mut(line, length) };
+                        add_line(line, &values[..length], scale, accumulate);
+                    } else {
+                        for (j, v) in values[..length].iter().enumerate() {
+                            // SAFETY: as above.
+                            add_line(unsafe { std::slice::from_mut(&mut *line.add(j * stride)) }, &[*v], scale, accumulate);
+                        }
                     }
                 }
             }
+        }
+    }
+
+    /// Brings the place of the tile at (row, col) near, for a store that reads it.
+    pub(super) fn prefetch(&self, row: usize, col: usize) {
+        #[cfg(target_arch = "x86_64")]
+        if let Place::F32 { base, accumulate: true, .. } = self.place {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            let across = self.row_stride == 1;
+            for i in 0..TILE {
+                let offset = row * self.row_stride + col * self.col_stride + i * if across { self.col_stride } else { self.row_stride };
+                let line = base.wrapping_add(offset);
+                // SAFETY: a prefetch has no effect that a program can see, at any address.
+                unsafe {
+                    _mm_prefetch::<_MM_HINT_T0>(line.cast());
+                    _mm_prefetch::<_MM_HINT_T0>(line.wrapping_add(TILE / 2).cast());
+                }
+            }
+        }
+    }
+}
+
+fn add_line(line: &mut [f32], values: &[f32], scale: f32, accumulate: bool) {
+    if accumulate {
+        for (c, v) in line.iter_mut().zip(values) {
+            *c += scale * v;
+        }
+    } else {
+        for (c, v) in line.iter_mut().zip(values) {
+            *c = scale * v;
         }
     }
 }
