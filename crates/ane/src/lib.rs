@@ -24,4 +24,4 @@ pub use binding::{BindError, Binding};
 pub use budget::Budget;
 pub use device::{Call, CallStats, CompileError, Device, DeviceInfo, Dir, EvalError, Io, Port, Program};
 pub use queue::{Pending, Queue, QueueStats};
-pub use surface::{ALLOCATION_UNIT, Field, Memory, Owner, Read, Slot, Surface, SurfaceError, Write, allocation};
+pub use surface::{ALLOCATION_UNIT, Field, Memory, Owner, Read, Slot, SlotRead, SlotWrite, Surface, SurfaceError, Write, allocation};

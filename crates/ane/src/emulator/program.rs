@@ -1,0 +1,144 @@
+//! A compiled program and its calls.
+#![allow(unsafe_code)]
+
+use super::exec::Machine;
+use super::memory::{Space, outputs_are_distinct};
+use super::plan::{Kind, Plan, plan};
+use super::view::View;
+use super::lower;
+use crate::device::{Call, CallStats, Dir, EvalError, Io, Port, Program};
+use crate::{BindError, Memory};
+use cpu::matmul::Path;
+use cpu::{Finish, Pool};
+use mil::{Blobs, Chip, Function};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What all programs of an emulator share.
+pub(super) struct Shared {
+    pool: Arc<Pool>,
+    path: Path,
+    finish: Finish,
+    /// Programs alive.
+    pub(super) live: AtomicU32,
+    /// Scratch memory for whichever call runs: large enough for every program compiled so far. Calls take turns at it, as they
+    /// would at the chip.
+    arena: Mutex<Memory>,
+}
+
+/// A program's place among those alive.
+pub(super) struct Seat(Arc<Shared>);
+
+impl Shared {
+    pub(super) fn new(pool: Arc<Pool>, path: Path, finish: Finish) -> Result<Shared, crate::SurfaceError> {
+        Ok(Shared { pool, path, finish, live: AtomicU32::new(0), arena: Mutex::new(Memory::heap(0)?) })
+    }
+
+    /// Takes a seat, or says how many there are.
+    pub(super) fn seat(shared: &Arc<Shared>, limit: Option<u32>) -> Result<Seat, u32> {
+        let taken = shared.live.fetch_add(1, Ordering::Relaxed);
+        let seat = Seat(shared.clone());
+        match limit {
+            Some(limit) if taken >= limit => Err(limit), // dropping the seat gives it back
+            _ => Ok(seat),
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.live.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A function, planned.
+pub(super) struct EmulatorProgram {
+    name: String,
+    ports: Vec<Port>,
+    plan: Plan,
+    seat: Seat,
+}
+
+impl EmulatorProgram {
+    /// Lowers and plans a function.
+    pub(super) fn compile(
+        name: &str,
+        function: &Function,
+        blobs: &Blobs,
+        ports: Vec<Port>,
+        chip: Chip,
+        seat: Seat,
+    ) -> Result<EmulatorProgram, String> {
+        let graph = lower::lower(function, blobs, chip)?;
+        let views = |dir| {
+            let of_dir = ports.iter().filter(move |p| p.dir == dir);
+            of_dir.map(|p| View::rows(&p.ty.dims(), p.row_stride / 2)).collect::<Vec<View>>()
+        };
+        let plan = plan(&graph, &views(Dir::In), &views(Dir::Out))?;
+        let bytes = plan.arena * 2;
+        let mut arena = seat.0.arena.lock().unwrap_or_else(PoisonError::into_inner);
+        if arena.len() < bytes {
+            *arena = Memory::heap(bytes).map_err(|e| e.to_string())?;
+        }
+        drop(arena);
+        Ok(EmulatorProgram { name: name.into(), ports, plan, seat })
+    }
+}
+
+impl Program for EmulatorProgram {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    fn bind(self: Arc<Self>, io: Arc<Io>) -> Result<Box<dyn Call>, BindError> {
+        let refused = |text: String| BindError::Refused { binding: self.name.clone(), text };
+        for (dir, surfaces) in [(Dir::In, &io.inputs), (Dir::Out, &io.outputs)] {
+            let ports: Vec<&Port> = self.ports.iter().filter(|p| p.dir == dir).collect();
+            if ports.len() != surfaces.len() || ports.iter().zip(surfaces).any(|(p, s)| s.memory().len() < p.bytes) {
+                return Err(refused(format!("surfaces do not fit the {} ports of this direction ({dir:?})", ports.len())));
+            }
+        }
+        if !outputs_are_distinct(&io) {
+            return Err(refused("an output surface shares memory with another surface".into()));
+        }
+        Ok(Box::new(EmulatorCall { program: self, io }))
+    }
+}
+
+struct EmulatorCall {
+    program: Arc<EmulatorProgram>,
+    io: Arc<Io>,
+}
+
+impl Call for EmulatorCall {
+    fn run(&mut self) -> Result<CallStats, EvalError> {
+        let begin = Instant::now();
+        let EmulatorProgram { plan, seat, .. } = &*self.program;
+        let shared = &seat.0;
+        let machine = Machine { pool: &shared.pool, path: shared.path, finish: shared.finish };
+        let mut arena = shared.arena.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: `run` is called by the queue alone, which holds the call's surfaces for the device meanwhile (`Binding::claim`).
+        let mut space = unsafe { Space::new(&self.io, &plan.consts, &mut arena) };
+        let mut stats = CallStats::default();
+        let mut before = begin;
+        for step in &plan.steps {
+            let (reads, writes) = space.lend(&step.reads, &step.writes);
+            step.kernel.run(machine, &reads, writes);
+            let now = Instant::now();
+            let slot: &mut Duration = match step.kind() {
+                Kind::Matmul => &mut stats.matmul,
+                Kind::Elementwise => &mut stats.elementwise,
+                Kind::Copy => &mut stats.copy,
+            };
+            *slot += now - before;
+            before = now;
+        }
+        stats.elapsed = begin.elapsed();
+        Ok(stats)
+    }
+}
