@@ -11,7 +11,7 @@
 //! rename was not reached.
 
 use crate::error::{Context, Result, StoreError};
-use crate::files::{HashWriter, TMP, TRASH, create_dirs, parent, read_text, remove_tree, write_atomic};
+use crate::files::{HashWriter, TMP, create_dirs, parent, read_text, remove_tree, write_atomic};
 use crate::fs::{FileSystem, Kind};
 use crate::manifest::{self, Manifest, json_bytes};
 use crate::rope::Rows;
@@ -39,7 +39,7 @@ pub struct Checkpoint<'a, S> {
     /// Adam's second moments.
     pub exp_avg_sq: &'a [&'a [f32]],
     /// All else that the next step depends on, and nothing that depends on the clock or the machine. Numbers must be
-    /// finite: JSON has no others.
+    /// finite: JSON has no others, and a state that does not come back the same is refused.
     pub state: &'a S,
     /// Further small files, such as `config.json` and `tokenizer.json`, covered by the manifest like the rest.
     pub files: &'a [(&'a str, &'a [u8])],
@@ -100,7 +100,7 @@ pub fn path(run_dir: &Path, step: u64) -> PathBuf {
     run::checkpoints(run_dir).join(run::step_name(step))
 }
 
-impl<'a, S: Serialize> Checkpoint<'a, S> {
+impl<'a, S: Serialize + DeserializeOwned> Checkpoint<'a, S> {
     /// The tensors of both files, and the texts, checked against the configuration.
     #[allow(clippy::type_complexity)] // two lists of tensors and a list of named texts, used once
     fn contents(&self, step: u64) -> Result<(Vec<Tensor<'a>>, Vec<Tensor<'a>>, Vec<(&'a str, Vec<u8>)>)> {
@@ -120,8 +120,7 @@ impl<'a, S: Serialize> Checkpoint<'a, S> {
                 }
             }
         }
-        let state = StateFile { format: manifest::FORMAT, step, config: self.config, state: self.state };
-        let mut texts = vec![(STATE, json_bytes(&state, STATE)?)];
+        let mut texts = vec![(STATE, self.state_bytes(step)?)];
         for (name, bytes) in self.files {
             if !crate::files::is_plain_name(name) || [MODEL, OPTIMIZER, STATE, manifest::NAME].contains(name) {
                 return Err(StoreError::Input(format!("checkpoint: {name:?} cannot be the name of a further file")));
@@ -132,6 +131,19 @@ impl<'a, S: Serialize> Checkpoint<'a, S> {
     }
 }
 
+impl<S: Serialize + DeserializeOwned> Checkpoint<'_, S> {
+    /// The state as text that is known to come back the same: JSON turns a NaN into `null`, which no one could load.
+    fn state_bytes(&self, step: u64) -> Result<Vec<u8>> {
+        let bytes = json_bytes(&StateFile { format: manifest::FORMAT, step, config: self.config, state: self.state }, STATE)?;
+        let back = serde_json::from_slice::<StateFile<Config, S>>(&bytes);
+        match back.map(|b| json_bytes(&b, STATE)) {
+            Ok(Ok(again)) if again == bytes => Ok(bytes),
+            Err(e) => Err(StoreError::Input(format!("checkpoint: the state does not survive JSON (a number that is not finite?): {e}"))),
+            _ => Err(StoreError::Input("checkpoint: the state comes back from JSON changed".into())),
+        }
+    }
+}
+
 /// Saves a checkpoint as `RUN/checkpoints/step-…` and returns its path. Bytes depend on nothing but `step` and `checkpoint`.
 ///
 /// Needs the run's [`crate::RunLock`]. Does not verify what it wrote: [`crate::prune`] does, before it removes any other.
@@ -139,7 +151,7 @@ impl<'a, S: Serialize> Checkpoint<'a, S> {
 /// # Errors
 /// Too little room ([`StoreError::is_no_space`]) or the system's error: the previous checkpoints are whole, training can
 /// go on and save again. Tensors that do not fit the configuration.
-pub fn save<S: Serialize>(
+pub fn save<S: Serialize + DeserializeOwned>(
     fs: &dyn FileSystem,
     run_dir: &Path,
     step: u64,
@@ -201,20 +213,21 @@ fn fill(
     Ok(manifest)
 }
 
-/// Renames a filled directory to its place.
+/// Renames a filled directory to its place. Nothing is removed before what stands for it is durable.
 fn publish(fs: &dyn FileSystem, tmp: &Path, target: &Path, manifest: &Manifest) -> Result<()> {
     let all = parent(target);
     let old = target.with_file_name(format!("{OLD}{}", run::step_name(manifest.step)));
-    let mut replaced = false;
-    if fs.kind(target).doing("look at", target)?.is_some() {
+    let replaced = fs.kind(target).doing("look at", target)?.is_some();
+    if replaced {
         if Manifest::read(fs, target).is_ok_and(|there| there == *manifest) && manifest.check(fs, target).is_ok() {
-            return remove_tree(fs, tmp, Kind::Dir);
+            remove_tree(fs, tmp, Kind::Dir)?;
+            return fs.sync_dir(&all).doing("sync", &all);
         }
         if let Some(kind) = fs.kind(&old).doing("look at", &old)? {
+            fs.sync_dir(&all).doing("sync", &all)?;
             remove_tree(fs, &old, kind)?;
         }
         fs.rename(target, &old).doing("move aside", target)?;
-        replaced = true;
     }
     if let Err(e) = fs.rename(tmp, target).doing("rename to", target) {
         if replaced {
@@ -223,12 +236,7 @@ fn publish(fs: &dyn FileSystem, tmp: &Path, target: &Path, manifest: &Manifest) 
         return Err(e);
     }
     fs.sync_dir(&all).doing("sync", &all)?;
-    if replaced {
-        let trash = target.with_file_name(format!("{TRASH}{}", run::step_name(manifest.step)));
-        fs.rename(&old, &trash).doing("discard", &old)?;
-        remove_tree(fs, &trash, Kind::Dir)?;
-    }
-    Ok(())
+    if replaced { remove_tree(fs, &old, Kind::Dir) } else { Ok(()) }
 }
 
 /// Compares every file of a checkpoint directory with the manifest.

@@ -136,7 +136,7 @@ impl Write for HashWriter {
 /// Reads a file through and says what it holds; stops one byte past `at_most`.
 pub(crate) fn digest(fs: &dyn FileSystem, path: &Path, at_most: u64) -> Result<Digest> {
     let mut file = fs.open(path).doing("open", path)?.take(at_most.saturating_add(1));
-    let (mut hasher, mut bytes, mut chunk) = (blake3::Hasher::new(), 0, vec![0; 1 << 20]);
+    let (mut hasher, mut bytes, mut chunk) = (blake3::Hasher::new(), 0, vec![0; at_most.clamp(1 << 10, 1 << 20) as usize]);
     loop {
         match file.read(&mut chunk) {
             Ok(0) => return Ok(Digest { bytes, blake3: hasher.finalize().to_hex().to_string() }),

@@ -92,7 +92,7 @@ impl JsonLines {
             line.clear();
         }
         if let Some(first) = first {
-            done.missing = step - first + 1 - done.kept;
+            done.missing = (step - first).saturating_add(1) - done.kept;
         }
         if done.dropped > 0 {
             write_atomic(fs, path, &kept)?;

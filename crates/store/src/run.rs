@@ -153,15 +153,19 @@ pub fn prune(fs: &dyn FileSystem, run_dir: &Path, retention: &Retention) -> std:
     }
     verify(fs, &path(run_dir, *newest))?;
     let all = checkpoints(run_dir);
+    let trash = |step: u64| all.join(format!("{TRASH}{}", step_name(step)));
     for step in &gone {
-        let (from, trash) = (path(run_dir, *step), all.join(format!("{TRASH}{}", step_name(*step))));
-        if let Some(kind) = fs.kind(&trash).doing("look at", &trash)? {
-            remove_tree(fs, &trash, kind)?;
+        let (from, to) = (path(run_dir, *step), trash(*step));
+        if let Some(kind) = fs.kind(&to).doing("look at", &to)? {
+            remove_tree(fs, &to, kind)?;
         }
-        fs.rename(&from, &trash).doing("discard", &from)?;
-        remove_tree(fs, &trash, Kind::Dir)?;
+        fs.rename(&from, &to).doing("discard", &from)?;
     }
+    // Durable before any file goes: a checkpoint is never seen with files missing.
     fs.sync_dir(&all).doing("sync", &all)?;
+    for step in &gone {
+        remove_tree(fs, &trash(*step), Kind::Dir)?;
+    }
     Ok(gone)
 }
 
@@ -180,26 +184,24 @@ pub fn sweep(fs: &dyn FileSystem, run_dir: &Path) -> std::result::Result<(), Sto
 }
 
 fn sweep_dir(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
-    let mut changed = false;
-    for entry in fs.list(dir).doing("list", dir)? {
+    let entries = fs.list(dir).doing("list", dir)?;
+    let old = |name: &str| name.strip_prefix(OLD).filter(|n| step_of(n).is_some()).map(|n| dir.join(n));
+    let stale = |name: &str| name.starts_with(TMP) || name.starts_with(TRASH);
+    if !entries.iter().any(|e| stale(&e.name) || old(&e.name).is_some()) {
+        return Ok(());
+    }
+    // The names of now become durable before any file goes; and again when all is done.
+    fs.sync_dir(dir).doing("sync", dir)?;
+    for entry in entries {
         let at = dir.join(&entry.name);
-        if entry.name.starts_with(TMP) || entry.name.starts_with(TRASH) {
-            remove_tree(fs, &at, entry.kind)?;
-            changed = true;
-        } else if let Some(name) = entry.name.strip_prefix(OLD).filter(|n| step_of(n).is_some()) {
-            let place = dir.join(name);
-            if fs.kind(&place).doing("look at", &place)?.is_some() {
-                remove_tree(fs, &at, entry.kind)?;
-            } else {
-                fs.rename(&at, &place).doing("put back", &place)?;
-            }
-            changed = true;
+        match old(&entry.name) {
+            Some(place) if fs.kind(&place).doing("look at", &place)?.is_none() => fs.rename(&at, &place).doing("put back", &place)?,
+            Some(_) => remove_tree(fs, &at, entry.kind)?,
+            None if stale(&entry.name) => remove_tree(fs, &at, entry.kind)?,
+            None => {}
         }
     }
-    if changed {
-        fs.sync_dir(dir).doing("sync", dir)?;
-    }
-    Ok(())
+    fs.sync_dir(dir).doing("sync", dir)
 }
 
 #[cfg(test)]

@@ -2,4 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+mod crash;
+mod damage;
+mod hostile;
 mod roundtrip;
+mod run;
