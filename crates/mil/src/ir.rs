@@ -62,6 +62,65 @@ impl DType {
     pub fn word(self) -> &'static str {
         Self::WORDS.iter().find(|(d, _)| *d == self).map_or("?", |(_, w)| w)
     }
+
+    /// The type called `word`.
+    pub fn from_word(word: &str) -> Option<DType> {
+        Self::WORDS.iter().find(|(_, w)| *w == word).map(|(d, _)| *d)
+    }
+
+    /// Bits of one element; `bool` takes a byte, and a string, which is no tensor element, nothing.
+    pub fn bits(self) -> u64 {
+        match self {
+            DType::F64 | DType::I64 | DType::U64 => 64,
+            DType::F32 | DType::I32 | DType::U32 => 32,
+            DType::F16 | DType::BF16 | DType::I16 | DType::U16 => 16,
+            DType::I8 | DType::U8 | DType::Bool => 8,
+            DType::U6 => 6,
+            DType::I4 | DType::U4 => 4,
+            DType::U3 => 3,
+            DType::U2 => 2,
+            DType::U1 => 1,
+            DType::String => 0,
+        }
+    }
+
+    /// Whether elements are floating-point numbers.
+    pub fn is_float(self) -> bool {
+        matches!(self, DType::F16 | DType::F32 | DType::F64 | DType::BF16)
+    }
+
+    /// The nearest value of a floating-point type, ties to even; `x` itself for others.
+    pub fn round(self, x: f64) -> f64 {
+        match self {
+            DType::F16 => f16::from_f64(x).to_f64(),
+            DType::BF16 => half::bf16::from_f64(x).to_f64(),
+            DType::F32 => f64::from(x as f32),
+            _ => x,
+        }
+    }
+
+    /// Whether an integer or boolean type holds `n`. `uint64` above `i64::MAX` cannot be written.
+    pub fn holds(self, n: i64) -> bool {
+        let signed = |bits: u32| (-(1i64 << (bits - 1))..1i64 << (bits - 1)).contains(&n);
+        let unsigned = |bits: u32| (0..1i64 << bits).contains(&n);
+        match self {
+            DType::I4 => signed(4),
+            DType::I8 => signed(8),
+            DType::I16 => signed(16),
+            DType::I32 => signed(32),
+            DType::I64 => true,
+            DType::Bool | DType::U1 => unsigned(1),
+            DType::U2 => unsigned(2),
+            DType::U3 => unsigned(3),
+            DType::U4 => unsigned(4),
+            DType::U6 => unsigned(6),
+            DType::U8 => unsigned(8),
+            DType::U16 => unsigned(16),
+            DType::U32 => unsigned(32),
+            DType::U64 => n >= 0,
+            DType::F16 | DType::F32 | DType::F64 | DType::BF16 | DType::String => false,
+        }
+    }
 }
 
 impl fmt::Display for DType {
@@ -95,9 +154,14 @@ impl Type {
         self.shape.iter().map(|&n| n as usize).collect()
     }
 
-    /// Number of elements; 1 for a scalar.
+    /// Number of elements; 1 for a scalar. Stops at `usize::MAX` on types that no verified program has.
     pub fn numel(&self) -> usize {
-        self.shape.iter().map(|&n| n as usize).product()
+        self.shape.iter().fold(1, |n: usize, &d| n.saturating_mul(usize::try_from(d).unwrap_or(usize::MAX)))
+    }
+
+    /// Bytes of all elements, packed; stops at `u64::MAX`.
+    pub fn bytes(&self) -> u64 {
+        (self.numel() as u64).saturating_mul(self.dtype.bits()).div_ceil(8)
     }
 }
 
@@ -120,6 +184,23 @@ pub enum Opset {
     Ios16,
     Ios17,
     Ios18,
+}
+
+impl Opset {
+    /// Every opset, oldest first, with MIL's word for it.
+    pub const WORDS: &'static [(Opset, &'static str)] =
+        &[(Opset::Ios15, "ios15"), (Opset::Ios16, "ios16"), (Opset::Ios17, "ios17"), (Opset::Ios18, "ios18")];
+
+    /// The opset called `word`.
+    pub fn from_word(word: &str) -> Option<Opset> {
+        Self::WORDS.iter().find(|(_, w)| *w == word).map(|(o, _)| *o)
+    }
+}
+
+impl fmt::Display for Opset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Self::WORDS.iter().find(|(o, _)| o == self).map_or("?", |(_, w)| w))
+    }
 }
 
 /// A range of bytes of the source text; `0..0` in built programs.

@@ -1,11 +1,34 @@
 //! The op table: one entry per op and range of opsets, and the only list of ops.
 //!
 //! An entry says what the op is called, what it takes (names, kinds, element types, what is optional), what it gives
-//! (a rule from arguments to result types), what it costs, and which chips have a word to say about it. Parser,
-//! verifier, builder, emulator and docs read it; nothing else in the workspace knows an op by name.
+//! (a rule from arguments to result types) and what it costs. Parser, verifier, builder, emulator and docs read it;
+//! nothing else in the workspace knows an op by name. Entries lie in files by family.
+//!
+//! Names, parameters, what is optional and element types are those of coremltools for `ios18`. Earlier opsets differ
+//! only in that they take fewer element types, unless an entry's range says otherwise. Parameters that coremltools lets
+//! be computed, but that decide a shape (`begin`, `size`, `shape`, `reps`), must be constants here: shapes are known
+//! when a program is compiled, on the chip too (ane-facts 5.2).
 
-use crate::Handle;
-use crate::ir::{Arg, DType, Function, Literal, Op, Opset, Type, Value};
+mod attention;
+mod call;
+mod constant;
+mod conv;
+mod cost;
+mod elementwise;
+mod join;
+mod markdown;
+mod matmul;
+mod reduce;
+mod shape;
+mod slice;
+
+pub use call::Call;
+pub use conv::Window;
+pub use cost::{Cost, program_cost};
+pub use markdown::markdown;
+pub use slice::Cut;
+
+use crate::ir::{DType, Opset, Type};
 
 /// One op in a range of opsets.
 #[derive(Debug)]
@@ -19,10 +42,13 @@ pub struct OpDef {
     /// Parameters; the position is the index that [`Call`]'s accessors take.
     pub params: &'static [Param],
     /// Result types from arguments. `None`: the declared type is trusted.
-    pub infer: Option<fn(&Call<'_>) -> Result<Vec<Type>, Reject>>,
+    pub infer: Option<Infer>,
     /// Cost from arguments and result types.
     pub cost: fn(&Call<'_>, &[Type]) -> Cost,
 }
+
+/// A type rule: result types from a call's arguments.
+pub type Infer = fn(&Call<'_>) -> Result<Vec<Type>, Reject>;
 
 /// One parameter.
 #[derive(Debug)]
@@ -59,6 +85,15 @@ pub enum Domain {
     Free(&'static [DType]),
 }
 
+impl Domain {
+    /// The element types, whatever the letter.
+    pub fn dtypes(self) -> &'static [DType] {
+        match self {
+            Domain::T(list) | Domain::U(list) | Domain::Free(list) => list,
+        }
+    }
+}
+
 /// Whether a parameter may be left out, and what then.
 #[derive(Clone, Copy, Debug)]
 pub enum Need {
@@ -77,176 +112,23 @@ pub enum Lit {
     False,
     True,
     Int(i64),
+    /// A scalar of the first parameter's element type, rounded to it.
+    Float(f64),
     /// As many ones (or `false`s) as the first parameter has axes.
     Ones,
     Falses,
     Text(&'static str),
 }
 
-/// What an op costs: arithmetic and bytes moved.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cost {
-    /// Floating-point operations; a multiply-add is two.
-    pub flops: u64,
-    /// Bytes read and written.
-    pub bytes: u64,
-}
-
 /// Why an op's arguments do not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reject {
-    /// The parameter at fault.
+    /// The parameter at fault; empty when it is the op as a whole.
     pub param: &'static str,
-    /// What is wrong.
+    /// What is wrong, as a predicate of the parameter: "has rank 1".
     pub message: String,
     /// What to do.
     pub help: &'static str,
-}
-
-/// An op with its arguments resolved: what shape rules, costs and executors look at.
-///
-/// Parameters are addressed by their index in [`OpDef::params`]. On a verified program every accessor that fits the
-/// parameter's kind succeeds.
-#[derive(Clone, Copy, Debug)]
-pub struct Call<'a> {
-    /// The function around it.
-    pub function: &'a Function,
-    /// The op.
-    pub op: &'a Op,
-    /// Its table entry.
-    pub def: &'static OpDef,
-}
-
-impl<'a> Call<'a> {
-    /// The op with its table entry for the function's opset.
-    ///
-    /// # Errors
-    /// When the opset has no form of this op.
-    pub fn new(function: &'a Function, op: &'a Op) -> Result<Call<'a>, Reject> {
-        match op.kind.def(function.opset) {
-            Some(def) => Ok(Call { function, op, def }),
-            None => Err(Reject {
-                param: "",
-                message: format!("{} does not exist in {:?}", op.kind.name(), function.opset),
-                help: "raise the function's opset",
-            }),
-        }
-    }
-
-    /// What was given for parameter `i`.
-    pub fn arg(&self, i: usize) -> Option<&'a Arg> {
-        self.op.arg(self.def.params[i].name)
-    }
-
-    /// The value given for parameter `i`, if it was a value.
-    pub fn value(&self, i: usize) -> Option<Handle<Value>> {
-        match self.arg(i) {
-            Some(Arg::Value(v)) => Some(*v),
-            _ => None,
-        }
-    }
-
-    /// The values given for list parameter `i`; a single value counts as a list of one.
-    pub fn list(&self, i: usize) -> &'a [Handle<Value>] {
-        match self.arg(i) {
-            Some(Arg::List(vs)) => vs,
-            Some(Arg::Value(v)) => std::slice::from_ref(v),
-            _ => &[],
-        }
-    }
-
-    /// The type of what was given for parameter `i`; the type of a default where nothing was.
-    ///
-    /// # Errors
-    /// When nothing was given and there is no default, or a list was given.
-    pub fn ty(&self, i: usize) -> Result<Type, Reject> {
-        match self.arg(i) {
-            Some(Arg::Value(v)) => Ok(self.function.values[*v].ty.clone()),
-            Some(Arg::Literal(l)) => Ok(l.ty()),
-            _ => self.literal(i).map(|l| l.ty()),
-        }
-    }
-
-    /// The constant given for parameter `i`, or its default.
-    ///
-    /// # Errors
-    /// When it is no constant, or absent without default.
-    pub fn literal(&self, i: usize) -> Result<Literal, Reject> {
-        let param = &self.def.params[i];
-        let refuse = |message: String, help| Err(Reject { param: param.name, message, help });
-        match self.arg(i) {
-            Some(Arg::Literal(l)) => Ok(l.clone()),
-            Some(Arg::Value(v)) => match self.function.constant(*v) {
-                Some(l) => Ok(l.clone()),
-                None => refuse(format!("`{}` is not a constant", self.function.values[*v].name), "give a value made by `const`"),
-            },
-            Some(Arg::List(_)) => refuse("a tuple stands where one value is wanted".into(), "give one value"),
-            None => {
-                let rank = || self.ty(0).map_or(0, |t| t.shape.len());
-                match param.need {
-                    Need::Default(Lit::False) => Ok(Literal::bool(false)),
-                    Need::Default(Lit::True) => Ok(Literal::bool(true)),
-                    Need::Default(Lit::Int(n)) => Ok(Literal::int(n)),
-                    Need::Default(Lit::Ones) => Ok(Literal::ints(&vec![1; rank()])),
-                    Need::Default(Lit::Falses) => {
-                        Ok(Literal::Ints(Type { dtype: DType::Bool, shape: vec![rank() as u64] }, vec![0; rank()]))
-                    }
-                    Need::Default(Lit::Text(s)) => Ok(Literal::Text(s.into())),
-                    Need::Required | Need::Optional => refuse("is missing".into(), "give it"),
-                }
-            }
-        }
-    }
-
-    /// Whether parameter `i` was given.
-    pub fn has(&self, i: usize) -> bool {
-        self.arg(i).is_some()
-    }
-
-    /// Integers (or booleans as 0 and 1) of constant parameter `i`.
-    ///
-    /// # Errors
-    /// When it is not a constant of integers.
-    pub fn ints(&self, i: usize) -> Result<Vec<i64>, Reject> {
-        match self.literal(i)? {
-            Literal::Ints(_, values) => Ok(values),
-            _ => Err(Reject { param: self.def.params[i].name, message: "integers are wanted".into(), help: "give an integer constant" }),
-        }
-    }
-
-    /// The one integer of constant parameter `i`.
-    ///
-    /// # Errors
-    /// When it is not a constant of one integer.
-    pub fn int(&self, i: usize) -> Result<i64, Reject> {
-        match self.ints(i)?.as_slice() {
-            [one] => Ok(*one),
-            many => Err(Reject {
-                param: self.def.params[i].name,
-                message: format!("one integer is wanted, not {}", many.len()),
-                help: "give a scalar",
-            }),
-        }
-    }
-
-    /// The boolean of constant parameter `i`.
-    ///
-    /// # Errors
-    /// When it is not a constant boolean.
-    pub fn flag(&self, i: usize) -> Result<bool, Reject> {
-        Ok(self.int(i)? != 0)
-    }
-
-    /// The string of constant parameter `i`.
-    ///
-    /// # Errors
-    /// When it is not a constant string.
-    pub fn text(&self, i: usize) -> Result<String, Reject> {
-        match self.literal(i)? {
-            Literal::Text(s) => Ok(s),
-            _ => Err(Reject { param: self.def.params[i].name, message: "a string is wanted".into(), help: "give a string constant" }),
-        }
-    }
 }
 
 impl OpKind {
@@ -280,18 +162,37 @@ macro_rules! ops { ($($kind:ident = [$($def:path),+]),* $(,)?) => {
 ops! {
     Const = [constant::CONST],
     Matmul = [matmul::MATMUL],
-}
-
-mod constant;
-mod matmul;
-
-impl Cost {
-    /// The bytes of all arguments and results, and no arithmetic.
-    pub fn moves(call: &Call<'_>, results: &[Type]) -> Cost {
-        let size = |t: &Type| t.numel() as u64 * 2;
-        let args = (0..call.def.params.len()).filter(|&i| call.def.params[i].kind == Kind::Tensor).filter_map(|i| call.ty(i).ok());
-        Cost { flops: 0, bytes: args.map(|t| size(&t)).sum::<u64>() + results.iter().map(size).sum::<u64>() }
-    }
+    Conv = [conv::CONV],
+    Add = [elementwise::ADD],
+    Sub = [elementwise::SUB],
+    Mul = [elementwise::MUL],
+    RealDiv = [elementwise::REAL_DIV],
+    Maximum = [elementwise::MAXIMUM],
+    Minimum = [elementwise::MINIMUM],
+    Pow = [elementwise::POW],
+    Sigmoid = [elementwise::SIGMOID],
+    Tanh = [elementwise::TANH],
+    Relu = [elementwise::RELU],
+    Silu = [elementwise::SILU],
+    Exp = [elementwise::EXP],
+    Sqrt = [elementwise::SQRT],
+    Rsqrt = [elementwise::RSQRT],
+    Log = [elementwise::LOG],
+    Cast = [elementwise::CAST],
+    Softmax = [reduce::SOFTMAX],
+    ReduceSum = [reduce::REDUCE_SUM],
+    ReduceMean = [reduce::REDUCE_MEAN],
+    ReduceMax = [reduce::REDUCE_MAX],
+    Reshape = [shape::RESHAPE],
+    Transpose = [shape::TRANSPOSE],
+    ExpandDims = [shape::EXPAND_DIMS],
+    Squeeze = [shape::SQUEEZE],
+    SliceBySize = [slice::SLICE_BY_SIZE],
+    SliceByIndex = [slice::SLICE_BY_INDEX],
+    Concat = [join::CONCAT],
+    Split = [join::SPLIT],
+    Tile = [join::TILE],
+    ScaledDotProductAttention = [attention::SCALED_DOT_PRODUCT_ATTENTION],
 }
 
 /// The shape that `a` and `b` broadcast to, if they do: axes aligned at the last, each equal or 1.
@@ -306,4 +207,28 @@ pub fn broadcast(a: &[u64], b: &[u64]) -> Option<Vec<u64>> {
             _ => None,
         })
         .collect()
+}
+
+/// Every opset.
+const ALL: (Opset, Opset) = (Opset::Ios15, Opset::Ios18);
+/// What arithmetic takes.
+const NUMBERS: &[DType] = &[DType::F16, DType::F32, DType::I32];
+/// What functions of real numbers take.
+const FLOATS: &[DType] = &[DType::F16, DType::F32];
+/// What ops that only move data take.
+const MOVABLE: &[DType] = &[DType::Bool, DType::F16, DType::F32, DType::I16, DType::I32, DType::I8, DType::U16, DType::U8];
+/// What older ops that only move data take.
+const MOVABLE_15: &[DType] = &[DType::Bool, DType::F16, DType::F32, DType::I32];
+/// What shapes and offsets are written in.
+const INDICES: &[DType] = &[DType::I16, DType::I32, DType::I8];
+const I32: Domain = Domain::Free(&[DType::I32]);
+const BOOL: Domain = Domain::Free(&[DType::Bool]);
+const STRING: Domain = Domain::Free(&[DType::String]);
+
+const fn tensor(name: &'static str, domain: Domain) -> Param {
+    Param { name, kind: Kind::Tensor, domain, need: Need::Required }
+}
+
+const fn constant(name: &'static str, domain: Domain, need: Need) -> Param {
+    Param { name, kind: Kind::Const, domain, need }
 }
