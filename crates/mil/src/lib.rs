@@ -19,10 +19,16 @@
 #![forbid(unsafe_code)]
 
 mod arena;
+mod builder;
 pub mod ir;
+mod live;
 pub mod ops;
+mod print;
 mod verify;
+mod word;
 
 pub use arena::{Arena, Handle};
+pub use builder::{BuildError, Builder, Conv, Val};
 pub use ir::{Arg, Blobs, Chip, DType, Def, Function, Literal, Op, Opset, Profile, Program, Span, Type, Value};
+pub use print::print;
 pub use verify::Verified;

@@ -195,6 +195,35 @@ ops! {
     ScaledDotProductAttention = [attention::SCALED_DOT_PRODUCT_ATTENTION],
 }
 
+/// Checks the element types of all arguments against the table: in their domains, and equal where a letter is shared.
+///
+/// # Errors
+/// Names the first parameter that does not fit.
+pub fn check_domains(call: &Call<'_>) -> Result<(), Reject> {
+    let (mut t, mut u): (Option<DType>, Option<DType>) = (None, None);
+    for (i, param) in call.def.params.iter().enumerate().filter(|(i, _)| call.has(*i)) {
+        let types = match param.kind {
+            Kind::List => call.list(i).iter().map(|v| call.function.values[*v].ty.dtype).collect(),
+            Kind::Tensor | Kind::Const => vec![call.ty(i)?.dtype],
+        };
+        for dtype in types {
+            if !param.domain.dtypes().contains(&dtype) {
+                let known: Vec<&str> = param.domain.dtypes().iter().map(|d| d.word()).collect();
+                return Err(call.reject(i, format!("has elements of {dtype}, not of {}", known.join(", ")), "cast it, or use another op"));
+            }
+            let bound = match param.domain {
+                Domain::T(_) => t.get_or_insert(dtype),
+                Domain::U(_) => u.get_or_insert(dtype),
+                Domain::Free(_) => continue,
+            };
+            if *bound != dtype {
+                return Err(call.reject(i, format!("has elements of {dtype} where another argument has {bound}"), "cast one of them"));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The shape that `a` and `b` broadcast to, if they do: axes aligned at the last, each equal or 1.
 pub fn broadcast(a: &[u64], b: &[u64]) -> Option<Vec<u64>> {
     let rank = a.len().max(b.len());
