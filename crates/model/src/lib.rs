@@ -11,9 +11,11 @@ mod init;
 mod layout;
 mod params;
 mod presets;
+pub mod programs;
 
 pub use config::{Config, ConfigError, Rope};
 pub use flops::{forward_flops, train_flops};
 pub use layout::{Axis, CHANNEL_MULTIPLE, Layout, MAX_SEQ, SEQ_MULTIPLE, Segment, Shape, vocab_slices};
 pub use params::{ParamSpec, Role};
 pub use presets::{Preset, UnknownPreset};
+pub use programs::ProgramError;

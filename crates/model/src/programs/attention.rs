@@ -7,6 +7,7 @@
 
 use super::emit::{Emit, Val};
 use super::{Act, Attention, AttentionForward, Context, ProgramError, ProgramKind, ProgramSpec};
+use half::f16;
 
 /// Sizes of attention over a whole micro-batch.
 struct Heads {
@@ -44,54 +45,54 @@ impl Heads {
     }
 
     /// `len` channels from `row` on as heads, `[1, heads, hd, S]`.
-    fn cut(&self, e: &mut Emit<'_>, name: &str, x: Val, row: usize, heads: usize) -> Result<Val, ProgramError> {
-        let part = e.window(name, x, [0, row, 0, 0], [1, heads * self.hd, 1, self.s])?;
-        e.reshape(&format!("{name}_heads"), part, &[1, heads, self.hd, self.s])
+    fn cut(&self, e: &mut Emit<'_>, x: Val, row: usize, heads: usize) -> Result<Val, ProgramError> {
+        let part = e.window(x, [0, row, 0, 0], [1, heads * self.hd, 1, self.s])?;
+        e.reshape(part, &[1, heads, self.hd, self.s])
     }
 
     /// Scores (or probabilities) from `row` on as matrices of a key/value head, `[1, kv, G·S, S]`.
-    fn cut_scores(&self, e: &mut Emit<'_>, name: &str, x: Val, row: usize) -> Result<Val, ProgramError> {
-        let part = e.window(name, x, [0, row, 0, 0], [1, self.rows(), 1, self.s])?;
-        e.reshape(&format!("{name}_heads"), part, &[1, self.kv, self.group * self.s, self.s])
+    fn cut_scores(&self, e: &mut Emit<'_>, x: Val, row: usize) -> Result<Val, ProgramError> {
+        let part = e.window(x, [0, row, 0, 0], [1, self.rows(), 1, self.s])?;
+        e.reshape(part, &[1, self.kv, self.group * self.s, self.s])
     }
 
     /// `[1, heads, hd, S]` to rows of the group, `[1, kv, G·S, hd]`.
-    fn group_rows(&self, e: &mut Emit<'_>, name: &str, x: Val) -> Result<Val, ProgramError> {
-        let turned = e.swap(&format!("{name}_t"), x)?;
-        e.reshape(&format!("{name}_rows"), turned, &[1, self.kv, self.group * self.s, self.hd])
+    fn group_rows(&self, e: &mut Emit<'_>, x: Val) -> Result<Val, ProgramError> {
+        let turned = e.swap(x)?;
+        e.reshape(turned, &[1, self.kv, self.group * self.s, self.hd])
     }
 
     /// Rows of the group, `[1, kv, G·S, hd]`, to channels, `[1, Q, 1, S]`.
-    fn ungroup(&self, e: &mut Emit<'_>, name: &str, x: Val) -> Result<Val, ProgramError> {
-        let heads = e.reshape(&format!("{name}_ungrouped"), x, &[1, self.heads, self.s, self.hd])?;
-        let turned = e.swap(&format!("{name}_t"), heads)?;
-        e.reshape(&format!("{name}_out"), turned, &[1, self.q(), 1, self.s])
+    fn ungroup(&self, e: &mut Emit<'_>, x: Val) -> Result<Val, ProgramError> {
+        let heads = e.reshape(x, &[1, self.heads, self.s, self.hd])?;
+        let turned = e.swap(heads)?;
+        e.reshape(turned, &[1, self.q(), 1, self.s])
     }
 
     /// `[1, kv, S, hd]` to channels, `[1, K, 1, S]`.
-    fn kv_out(&self, e: &mut Emit<'_>, name: &str, x: Val) -> Result<Val, ProgramError> {
-        let turned = e.swap(&format!("{name}_t"), x)?;
-        e.reshape(&format!("{name}_out"), turned, &[1, self.k(), 1, self.s])
+    fn kv_out(&self, e: &mut Emit<'_>, x: Val) -> Result<Val, ProgramError> {
+        let turned = e.swap(x)?;
+        e.reshape(turned, &[1, self.k(), 1, self.s])
     }
 
     /// `q·kᵀ` of heads, `[1, heads, S, S]`.
     fn scores(&self, e: &mut Emit<'_>, q: Val, k: Val) -> Result<Val, ProgramError> {
         if self.group == 1 {
-            return e.matmul("scores", q, k, true, false);
+            return e.matmul(q, k, true, false);
         }
-        let q = self.group_rows(e, "q", q)?;
-        let scores = e.matmul("group_scores", q, k, false, false)?;
-        e.reshape("scores", scores, &[1, self.heads, self.s, self.s])
+        let q = self.group_rows(e, q)?;
+        let scores = e.matmul(q, k, false, false)?;
+        e.reshape(scores, &[1, self.heads, self.s, self.s])
     }
 
     /// Probabilities `[1, kv, G·S, S]` times values `[1, kv, hd, S]`, as channels `[1, Q, 1, S]`.
     fn values(&self, e: &mut Emit<'_>, p: Val, v: Val) -> Result<Val, ProgramError> {
         if self.group == 1 {
-            let out = e.matmul("pv", v, p, false, true)?;
-            return e.reshape("pv_out", out, &[1, self.q(), 1, self.s]);
+            let out = e.matmul(v, p, false, true)?;
+            return e.reshape(out, &[1, self.q(), 1, self.s]);
         }
-        let out = e.matmul("pv", p, v, false, true)?;
-        self.ungroup(e, "pv", out)
+        let out = e.matmul(p, v, false, true)?;
+        self.ungroup(e, out)
     }
 }
 
@@ -108,10 +109,10 @@ fn qk(cx: &Context) -> Result<ProgramSpec, ProgramError> {
     let n = Heads::new(cx);
     let mut e = Emit::new(cx, ProgramKind::Qk);
     let x = e.stacked(&[(Act::Q, n.q()), (Act::K, n.k())], n.s)?;
-    let q = n.cut(&mut e, "q", x, 0, n.heads)?;
-    let k = n.cut(&mut e, "k", x, n.q(), n.kv)?;
+    let q = n.cut(&mut e, x, 0, n.heads)?;
+    let k = n.cut(&mut e, x, n.q(), n.kv)?;
     let scores = n.scores(&mut e, q, k)?;
-    let out = e.reshape("out", scores, &[1, n.rows(), 1, n.s])?;
+    let out = e.reshape(scores, &[1, n.rows(), 1, n.s])?;
     e.finish(out, &[(Act::Scores, n.rows())], n.s)
 }
 
@@ -120,8 +121,8 @@ fn pv(cx: &Context) -> Result<ProgramSpec, ProgramError> {
     let n = Heads::new(cx);
     let mut e = Emit::new(cx, ProgramKind::Pv);
     let x = e.stacked(&[(Act::Probs, n.rows()), (Act::V, n.k())], n.s)?;
-    let p = n.cut_scores(&mut e, "p", x, 0)?;
-    let v = n.cut(&mut e, "v", x, n.rows(), n.kv)?;
+    let p = n.cut_scores(&mut e, x, 0)?;
+    let v = n.cut(&mut e, x, n.rows(), n.kv)?;
     let out = n.values(&mut e, p, v)?;
     e.finish(out, &[(Act::AttnOut, n.q())], n.s)
 }
@@ -132,18 +133,25 @@ fn fused(cx: &Context) -> Result<ProgramSpec, ProgramError> {
     let n = Heads::new(cx);
     let mut e = Emit::new(cx, ProgramKind::Attn);
     let x = e.stacked(&[(Act::Q, n.q()), (Act::K, n.k()), (Act::V, n.k())], n.s)?;
-    let q = n.cut(&mut e, "q", x, 0, n.heads)?;
-    let k = n.cut(&mut e, "k", x, n.q(), n.kv)?;
-    let v = n.cut(&mut e, "v", x, n.q() + n.k(), n.kv)?;
+    let q = n.cut(&mut e, x, 0, n.heads)?;
+    let k = n.cut(&mut e, x, n.q(), n.kv)?;
+    let v = n.cut(&mut e, x, n.q() + n.k(), n.kv)?;
     let scores = n.scores(&mut e, q, k)?;
     let mask = e.causal_mask(n.s)?;
-    let masked = e.add("masked", scores, mask)?;
-    let p = e.softmax("p", masked)?;
-    let grouped = e.reshape("p_heads", p, &[1, n.kv, n.group * n.s, n.s])?;
+    let masked = e.add(scores, mask)?;
+    let p = e.softmax(masked)?;
+    let grouped = e.reshape(p, &[1, n.kv, n.group * n.s, n.s])?;
     let out = n.values(&mut e, grouped, v)?;
-    let p = e.reshape("p_out", p, &[1, n.rows(), 1, n.s])?;
-    let all = e.concat("out_p", &[out, p])?;
+    let p = e.reshape(p, &[1, n.rows(), 1, n.s])?;
+    let all = e.concat(&[out, p])?;
     e.finish(all, &[(Act::AttnOut, n.q()), (Act::Probs, n.rows())], n.s)
+}
+
+/// Values of the additive causal mask, `[s, s]`: 0 where the key (column) is not after the query (row), −10⁴ where it is.
+/// Exact in fp16, and small enough that a score added to it stays finite.
+pub fn causal_mask(s: usize) -> Vec<f16> {
+    let hidden = f16::from_f32(-1e4);
+    (0..s * s).map(|i| if i % s > i / s { hidden } else { f16::ZERO }).collect()
 }
 
 /// `p | dout | v → dv | dp`.
@@ -151,19 +159,19 @@ pub(super) fn backward1(cx: &Context) -> Result<ProgramSpec, ProgramError> {
     let n = Heads::new(cx);
     let mut e = Emit::new(cx, ProgramKind::AttnBwd1);
     let x = e.stacked(&[(Act::Probs, n.rows()), (Act::DAttnOut, n.q()), (Act::V, n.k())], n.s)?;
-    let p = n.cut_scores(&mut e, "p", x, 0)?;
-    let da = n.cut(&mut e, "da", x, n.rows(), n.heads)?;
-    let v = n.cut(&mut e, "v", x, n.rows() + n.q(), n.kv)?;
+    let p = n.cut_scores(&mut e, x, 0)?;
+    let da = n.cut(&mut e, x, n.rows(), n.heads)?;
+    let v = n.cut(&mut e, x, n.rows() + n.q(), n.kv)?;
     let (dv, dp) = if n.group == 1 {
-        let dv = e.matmul("dv", da, p, false, false)?;
-        (e.reshape("dv_out", dv, &[1, n.k(), 1, n.s])?, e.matmul("dp", da, v, true, false)?)
+        let dv = e.matmul(da, p, false, false)?;
+        (e.reshape(dv, &[1, n.k(), 1, n.s])?, e.matmul(da, v, true, false)?)
     } else {
-        let da = n.group_rows(&mut e, "da", da)?;
-        let dv = e.matmul("dv", p, da, true, false)?;
-        (n.kv_out(&mut e, "dv", dv)?, e.matmul("dp", da, v, false, false)?)
+        let da = n.group_rows(&mut e, da)?;
+        let dv = e.matmul(p, da, true, false)?;
+        (n.kv_out(&mut e, dv)?, e.matmul(da, v, false, false)?)
     };
-    let dp = e.reshape("dp_out", dp, &[1, n.rows(), 1, n.s])?;
-    let all = e.concat("dv_dp", &[dv, dp])?;
+    let dp = e.reshape(dp, &[1, n.rows(), 1, n.s])?;
+    let all = e.concat(&[dv, dp])?;
     e.finish(all, &[(Act::DV, n.k()), (Act::DProbs, n.rows())], n.s)
 }
 
@@ -172,19 +180,19 @@ pub(super) fn backward2(cx: &Context) -> Result<ProgramSpec, ProgramError> {
     let n = Heads::new(cx);
     let mut e = Emit::new(cx, ProgramKind::AttnBwd2);
     let x = e.stacked(&[(Act::DScores, n.rows()), (Act::Q, n.q()), (Act::K, n.k())], n.s)?;
-    let ds = n.cut_scores(&mut e, "ds", x, 0)?;
-    let q = n.cut(&mut e, "q", x, n.rows(), n.heads)?;
-    let k = n.cut(&mut e, "k", x, n.rows() + n.q(), n.kv)?;
+    let ds = n.cut_scores(&mut e, x, 0)?;
+    let q = n.cut(&mut e, x, n.rows(), n.heads)?;
+    let k = n.cut(&mut e, x, n.rows() + n.q(), n.kv)?;
     let (dq, dk) = if n.group == 1 {
-        let dq = e.matmul("dq", k, ds, false, true)?;
-        let dk = e.matmul("dk", q, ds, false, false)?;
-        (e.reshape("dq_out", dq, &[1, n.q(), 1, n.s])?, e.reshape("dk_out", dk, &[1, n.k(), 1, n.s])?)
+        let dq = e.matmul(k, ds, false, true)?;
+        let dk = e.matmul(q, ds, false, false)?;
+        (e.reshape(dq, &[1, n.q(), 1, n.s])?, e.reshape(dk, &[1, n.k(), 1, n.s])?)
     } else {
-        let q = n.group_rows(&mut e, "q", q)?;
-        let dq = e.matmul("dq", ds, k, false, true)?;
-        let dk = e.matmul("dk", ds, q, true, false)?;
-        (n.ungroup(&mut e, "dq", dq)?, n.kv_out(&mut e, "dk", dk)?)
+        let q = n.group_rows(&mut e, q)?;
+        let dq = e.matmul(ds, k, false, true)?;
+        let dk = e.matmul(ds, q, true, false)?;
+        (n.ungroup(&mut e, dq)?, n.kv_out(&mut e, dk)?)
     };
-    let all = e.concat("dq_dk", &[dq, dk])?;
+    let all = e.concat(&[dq, dk])?;
     e.finish(all, &[(Act::DQ, n.q()), (Act::DK, n.k())], n.s)
 }

@@ -60,11 +60,11 @@ pub enum ProgramError {
         limit: u64,
     },
     /// The program could not be put together: an error of this crate.
-    #[error("{program}: {text}")]
+    #[error("{program} could not be built: {source}")]
     Build {
         /// The program.
         program: ProgramKind,
         /// What the builder said.
-        text: String,
+        source: mil::BuildError,
     },
 }

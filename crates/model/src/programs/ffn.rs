@@ -32,35 +32,35 @@ pub(super) fn forward(cx: &Context) -> Result<ProgramSpec, ProgramError> {
             let a = e.packed(&x, t, fields)?;
             let h13 = packed_product(&mut e, a, d, t, 2 * h)?;
             let gate = gate(&mut e, h13, h, t)?;
-            let w2 = e.window("w2", a, [0, 0, 0, t + 2 * h], [1, d, 1, h])?;
-            let w2 = e.reshape("w2_rows", w2, &[1, 1, d, h])?;
-            let rows = e.reshape("gate_rows", gate, &[1, 1, h, t])?;
-            (h13, gate, e.matmul("w2_gate", w2, rows, false, false)?)
+            let w2 = e.window(a, [0, 0, 0, t + 2 * h], [1, d, 1, h])?;
+            let w2 = e.reshape(w2, &[1, 1, d, h])?;
+            let rows = e.reshape(gate, &[1, 1, h, t])?;
+            (h13, gate, e.matmul(w2, rows, false, false)?)
         }
         Weights::Ports | Weights::Baked => {
             let a = e.stacked(&x, t)?;
             let w13 = e.matrix(&w13(cx))?;
             let w2 = e.matrix(&w2(cx))?;
-            let x = e.reshape("x", a, &[1, d, t])?;
-            let h13 = e.matmul("w13_x", w13, x, false, false)?;
-            let h13 = e.reshape("h13", h13, &[1, 2 * h, 1, t])?;
+            let x = e.reshape(a, &[1, d, t])?;
+            let h13 = e.matmul(w13, x, false, false)?;
+            let h13 = e.reshape(h13, &[1, 2 * h, 1, t])?;
             let gate = gate(&mut e, h13, h, t)?;
-            let rows = e.reshape("gate_rows", gate, &[1, h, t])?;
-            (h13, gate, e.matmul("w2_gate", w2, rows, false, false)?)
+            let rows = e.reshape(gate, &[1, h, t])?;
+            (h13, gate, e.matmul(w2, rows, false, false)?)
         }
     };
-    let y = e.reshape("out", y, &[1, d, 1, t])?;
-    let all = e.concat("y_h13_gate", &[y, h13, gate])?;
+    let y = e.reshape(y, &[1, d, 1, t])?;
+    let all = e.concat(&[y, h13, gate])?;
     e.finish(all, &[(Act::Y, d), (Act::H1, h), (Act::H3, h), (Act::Gate, h)], t)
 }
 
 /// `silu(h1) ∘ h3` of stacked `h1 | h3`.
 fn gate(e: &mut Emit<'_>, h13: Val, h: usize, t: usize) -> Result<Val, ProgramError> {
-    let h1 = e.window("h1", h13, [0, 0, 0, 0], [1, h, 1, t])?;
-    let h3 = e.window("h3", h13, [0, h, 0, 0], [1, h, 1, t])?;
-    let s = e.sigmoid("sig", h1)?;
-    let silu = e.mul("silu", h1, s)?;
-    e.mul("gate", silu, h3)
+    let h1 = e.window(h13, [0, 0, 0, 0], [1, h, 1, t])?;
+    let h3 = e.window(h13, [0, h, 0, 0], [1, h, 1, t])?;
+    let s = e.sigmoid(h1)?;
+    let silu = e.mul(h1, s)?;
+    e.mul(silu, h3)
 }
 
 /// One program where weights have ports or are constants; packed, the two matrices need a port each.
@@ -84,28 +84,28 @@ fn joined(cx: &Context) -> Result<ProgramSpec, ProgramError> {
     let a = e.stacked(&[(Act::Dy, d), (Act::H1, h), (Act::H3, h)], t)?;
     let w13 = e.matrix(&w13(cx))?;
     let w2 = e.matrix(&w2(cx))?;
-    let dy = e.window("dy", a, [0, 0, 0, 0], [1, d, 1, t])?;
-    let h1 = e.window("h1", a, [0, d, 0, 0], [1, h, 1, t])?;
-    let h3 = e.window("h3", a, [0, d + h, 0, 0], [1, h, 1, t])?;
-    let dy = e.reshape("dy_rows", dy, &[1, d, t])?;
-    let dgate = e.matmul("w2t_dy", w2, dy, true, false)?;
-    let dgate = e.reshape("dgate", dgate, &[1, h, 1, t])?;
+    let dy = e.window(a, [0, 0, 0, 0], [1, d, 1, t])?;
+    let h1 = e.window(a, [0, d, 0, 0], [1, h, 1, t])?;
+    let h3 = e.window(a, [0, d + h, 0, 0], [1, h, 1, t])?;
+    let dy = e.reshape(dy, &[1, d, t])?;
+    let dgate = e.matmul(w2, dy, true, false)?;
+    let dgate = e.reshape(dgate, &[1, h, 1, t])?;
     // silu(h1) = h1·s, silu'(h1) = s·(1 + h1·(1 − s))
-    let one = e.scalar("one", 1.0)?;
-    let s = e.sigmoid("sig", h1)?;
-    let silu = e.mul("silu", h1, s)?;
-    let rest = e.sub("rest", one, s)?;
-    let slope = e.mul("h1_rest", h1, rest)?;
-    let slope = e.add("slope", one, slope)?;
-    let slope = e.mul("dsilu", s, slope)?;
-    let factor = e.mul("h3_dsilu", h3, slope)?;
-    let dh1 = e.mul("dh1", dgate, factor)?;
-    let dh3 = e.mul("dh3", dgate, silu)?;
-    let dh13 = e.concat("dh13", &[dh1, dh3])?;
-    let rows = e.reshape("dh13_rows", dh13, &[1, 2 * h, t])?;
-    let dx = e.matmul("w13t_dh13", w13, rows, true, false)?;
-    let dx = e.reshape("dx", dx, &[1, d, 1, t])?;
-    let all = e.concat("dx_dh13", &[dx, dh13])?;
+    let one = e.scalar(1.0)?;
+    let s = e.sigmoid(h1)?;
+    let silu = e.mul(h1, s)?;
+    let rest = e.sub(one, s)?;
+    let slope = e.mul(h1, rest)?;
+    let slope = e.add(one, slope)?;
+    let slope = e.mul(s, slope)?;
+    let factor = e.mul(h3, slope)?;
+    let dh1 = e.mul(dgate, factor)?;
+    let dh3 = e.mul(dgate, silu)?;
+    let dh13 = e.concat(&[dh1, dh3])?;
+    let rows = e.reshape(dh13, &[1, 2 * h, t])?;
+    let dx = e.matmul(w13, rows, true, false)?;
+    let dx = e.reshape(dx, &[1, d, 1, t])?;
+    let all = e.concat(&[dx, dh13])?;
     e.finish(all, &[(Act::Dx, d), (Act::DH1, h), (Act::DH3, h)], t)
 }
 

@@ -18,6 +18,7 @@ mod sharing;
 mod spec;
 mod wo;
 
+pub use attention::causal_mask;
 pub use error::ProgramError;
 pub use spec::{
     Act, BlobContent, BlobSpec, Content, Dir, FieldSpec, GradSpec, PortSpec, ProgramKind, ProgramSpec, Sharing, Tap, WeightField,

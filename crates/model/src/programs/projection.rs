@@ -69,13 +69,8 @@ impl Matrix {
 
     /// Gradients of the blocks: `dy`'s field for each from `program`, against `x`.
     pub(super) fn grads(&self, dy: &[Tap], x: Tap) -> Vec<GradSpec> {
-        let grad = |((role, rows), dy): (&(Role, Axis), &Tap)| GradSpec {
-            role: *role,
-            dy: *dy,
-            x,
-            rows: rows.clone(),
-            cols: self.cols.clone(),
-        };
+        let grad =
+            |((role, rows), dy): (&(Role, Axis), &Tap)| GradSpec { role: *role, dy: *dy, x, rows: rows.clone(), cols: self.cols.clone() };
         self.blocks.iter().zip(dy).map(grad).collect()
     }
 }
@@ -104,9 +99,9 @@ pub(super) fn forward(cx: &Context, kind: ProgramKind, w: &Matrix, x: Act, y: &[
         Weights::Ports | Weights::Baked => {
             let a = e.stacked(&[(x, inputs)], t)?;
             let w = e.matrix(w)?;
-            let x = e.reshape("x", a, &[1, inputs, t])?;
-            let y = e.matmul("wx", w, x, false, false)?;
-            e.reshape("out", y, &[1, outputs, 1, t])?
+            let x = e.reshape(a, &[1, inputs, t])?;
+            let y = e.matmul(w, x, false, false)?;
+            e.reshape(y, &[1, outputs, 1, t])?
         }
     };
     e.finish(out, y, t)
@@ -126,9 +121,9 @@ pub(super) fn backward(cx: &Context, kind: ProgramKind, w: &Matrix, dy: &[Act], 
         Weights::Ports | Weights::Baked => {
             let a = e.stacked(&dy, t)?;
             let w = e.matrix(w)?;
-            let dy = e.reshape("dy", a, &[1, outputs, t])?;
-            let dx = e.matmul("wt_dy", w, dy, true, false)?;
-            e.reshape("out", dx, &[1, inputs, 1, t])?
+            let dy = e.reshape(a, &[1, outputs, t])?;
+            let dx = e.matmul(w, dy, true, false)?;
+            e.reshape(dx, &[1, inputs, 1, t])?
         }
     };
     e.finish(out, &[(dx, inputs)], t)
@@ -137,12 +132,12 @@ pub(super) fn backward(cx: &Context, kind: ProgramKind, w: &Matrix, dy: &[Act], 
 /// Of a packed port `[1, rows, 1, t + n]`: `Wᵀ·a` as `[1, n, 1, t]`, where `a` is in columns `0..t` and `W` in the `n`
 /// columns after it. The `Transposed` spelling (programs.md 2).
 pub(super) fn packed_product(e: &mut Emit<'_>, port: Val, rows: usize, t: usize, n: usize) -> Result<Val, ProgramError> {
-    let a = e.window("a", port, [0, 0, 0, 0], [1, rows, 1, t])?;
-    let w = e.window("w", port, [0, 0, 0, t], [1, rows, 1, n])?;
-    let a = e.reshape("a_rows", a, &[1, 1, rows, t])?;
-    let w = e.reshape("w_rows", w, &[1, 1, rows, n])?;
-    let a = e.swap("a_t", a)?;
-    let y = e.matmul("aw", a, w, false, false)?;
-    let y = e.swap("aw_t", y)?;
-    e.reshape("product", y, &[1, n, 1, t])
+    let a = e.window(port, [0, 0, 0, 0], [1, rows, 1, t])?;
+    let w = e.window(port, [0, 0, 0, t], [1, rows, 1, n])?;
+    let a = e.reshape(a, &[1, 1, rows, t])?;
+    let w = e.reshape(w, &[1, 1, rows, n])?;
+    let a = e.swap(a)?;
+    let y = e.matmul(a, w, false, false)?;
+    let y = e.swap(y)?;
+    e.reshape(y, &[1, n, 1, t])
 }

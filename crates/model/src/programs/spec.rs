@@ -186,6 +186,19 @@ pub enum WeightPort {
     Classifier(usize),
 }
 
+impl WeightPort {
+    /// The name in ports and weight paths.
+    pub fn name(self) -> &'static str {
+        match self {
+            WeightPort::Wqkv => "wqkv",
+            WeightPort::Wo => "wo",
+            WeightPort::W13 => "w13",
+            WeightPort::W2 => "w2",
+            WeightPort::Classifier(_) => "wcls",
+        }
+    }
+}
+
 /// Who may be bound to the same surface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {

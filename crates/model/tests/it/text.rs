@@ -1,0 +1,1 @@
+//! The text of a program, kept so that a change is seen.
