@@ -1,6 +1,7 @@
 //! The SIMD leaf: one source, compiled for several instruction sets, chosen at run time; and the fp16 conversions.
 #![allow(unsafe_code)]
 
+use crate::round::Finish;
 use half::f16;
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
@@ -97,6 +98,53 @@ pub(crate) fn widen_scalar(src: &[f16], dst: &mut [f32]) {
 pub(crate) fn round_scalar(src: &[f32], dst: &mut [f16]) {
     for (d, s) in dst.iter_mut().zip(src) {
         *d = f16::from_f32_const(*s);
+    }
+}
+
+/// Rounds the first `lines` × `length` values of a 32 × 32 tile to fp16 and finishes them, one line every `stride` elements from `to` on.
+///
+/// # Safety
+/// `lines` and `length` are at most 32, and each line of `length` elements may be written.
+pub(crate) unsafe fn store_tile(tile: &[f32], to: *mut f16, stride: usize, lines: usize, length: usize, finish: Finish) {
+    assert!(tile.len() == 1024 && lines <= 32 && length <= 32, "store: not a tile");
+    #[cfg(target_arch = "x86_64")]
+    if has_avx512() {
+        // SAFETY: the features were detected just now; the caller's promise is passed on.
+        return unsafe { store_tile_avx512(tile, to, stride, lines, length, finish) };
+    }
+    let mut half = [f16::ZERO; 32];
+    for (i, line) in tile.chunks_exact(32).take(lines).enumerate() {
+        finish.round(line, &mut half);
+        // SAFETY: the caller's promise.
+        unsafe { std::ptr::copy_nonoverlapping(half.as_ptr(), to.add(i * stride), length) };
+    }
+}
+
+/// # Safety
+/// As [`store_tile`], with a whole tile.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+unsafe fn store_tile_avx512(tile: &[f32], to: *mut f16, stride: usize, lines: usize, length: usize, finish: Finish) {
+    const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+    let mask = if length == 32 { u32::MAX } else { (1 << length) - 1 };
+    let limit = _mm512_set1_epi16(finish.limit_bits() as i16);
+    let infinity = _mm512_set1_epi16(0x7c00);
+    let sign = _mm512_set1_epi16(i16::MIN);
+    let normal = _mm512_set1_epi16(if finish.flush_subnormals { 0x0400 } else { 0 });
+    for (i, line) in tile.chunks_exact(32).take(lines).enumerate() {
+        // SAFETY: 32 values are read; the mask keeps to the `length` elements that the caller lets us write.
+        unsafe {
+            let low = _mm512_cvtps_ph::<NEAREST>(_mm512_loadu_ps(line.as_ptr()));
+            let high = _mm512_cvtps_ph::<NEAREST>(_mm512_loadu_ps(line.as_ptr().add(16)));
+            let x = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high);
+            let magnitude = _mm512_andnot_si512(sign, x);
+            let nan = _mm512_cmpgt_epu16_mask(magnitude, infinity);
+            let over = _mm512_cmpge_epu16_mask(magnitude, limit) & !nan;
+            let infinite = _mm512_or_si512(_mm512_and_si512(x, sign), infinity);
+            let keep = _mm512_cmpge_epu16_mask(magnitude, normal) & if finish.nan_to_zero { !nan } else { u32::MAX };
+            let x = _mm512_maskz_mov_epi16(keep, _mm512_mask_mov_epi16(x, over, infinite));
+            _mm512_mask_storeu_epi16(to.add(i * stride).cast(), mask, x);
+        }
     }
 }
 

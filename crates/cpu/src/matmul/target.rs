@@ -103,10 +103,11 @@ impl<'a> Part<'a> {
         assert!(row + rows <= self.rows && col + cols <= self.cols, "matmul: tile outside of its part");
         // Lines run along the axis whose elements are neighbours.
         let along_columns = self.col_stride != 1 && self.row_stride == 1;
-        let mut turned = [0f32; TILE * TILE];
+        let mut turned;
         let tile = if transposed == along_columns {
             tile
         } else {
+            turned = [0f32; TILE * TILE];
             simd::transpose_tile(tile, &mut turned);
             &turned
         };
@@ -115,19 +116,16 @@ impl<'a> Part<'a> {
             if along_columns { (cols, rows, self.col_stride, 1) } else { (rows, cols, self.row_stride, self.col_stride) };
         match self.place {
             Place::F16 { base, finish } => {
-                let mut half = [f16::ZERO; TILE * TILE];
-                finish.round(tile, &mut half);
-                for (i, half) in half.chunks_exact(TILE).take(lines).enumerate() {
-                    // SAFETY: the elements of the tile lie in this part, by the second assertion, which alone may touch them.
-                    let line = unsafe { base.add(start + i * line_stride) };
-                    if stride == 1 {
-                        // SAFETY: as above; neighbours are elements of the line.
-                        unsafe { std::slice::from_raw_parts_mut(line, length) }.copy_from_slice(&half[..length]);
-                    } else {
-                        for (j, h) in half[..length].iter().enumerate() {
-                            // SAFETY: as above.
-                            unsafe { line.add(j * stride).write(*h) };
-                        }
+                // SAFETY: the elements of the tile lie in this part, by the second assertion, and nobody else may touch them.
+                let base = unsafe { base.add(start) };
+                if stride == 1 {
+                    // SAFETY: as above.
+                    return unsafe { simd::store_tile(tile, base, line_stride, lines, length, finish) };
+                }
+                for (i, values) in tile.chunks_exact(TILE).take(lines).enumerate() {
+                    for (j, v) in values[..length].iter().enumerate() {
+                        // SAFETY: as above.
+                        unsafe { base.add(i * line_stride + j * stride).write(finish.apply(*v)) };
                     }
                 }
             }
