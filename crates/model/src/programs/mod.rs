@@ -4,8 +4,40 @@
 //! its ports, what lies where in them, its weight files, and which pairs of activations give which weight gradient. With
 //! weights bound at run time one set serves every layer; baked, each layer compiles its own from the same text.
 //!
-//! One file a family: `qkv`, `attention`, `wo`, `ffn`, `classifier`; `projection` holds the one or two matmuls that most
-//! of them are made of.
+//! # How a layer is driven
+//! Device programs are in code type; what stands between them is fp32 on the CPU, which also copies a field from the port
+//! it came out of into the ports that want it.
+//!
+//! ```text
+//! forward    RMSNorm → X
+//!            qkv_fwd            → q | k | v          rotate q and k, q · 1/√head_dim, heads of sequence b to their block
+//!   Split    qk                 → scores             causal mask, softmax → probabilities
+//!            pv                 → out
+//!   Fused    attn               → out | p
+//!            wo_fwd             → y                  residual sum, RMSNorm → X
+//!            ffn_fwd            → y | h1 | h3 | gate residual sum
+//! backward   dy (times the loss scale)
+//!   Packed   ffn_bwd_w2         → dgate              dh1 = dgate·h3·silu'(h1), dh3 = dgate·silu(h1)
+//!            ffn_bwd_w13        → dx
+//!   others   ffn_bwd            → dx | dh1 | dh3
+//!                                                    RMSNorm backward, residual sum → dy
+//!            wo_bwd             → dout
+//!            attn_bwd1          → dv | dp            ds = p∘(dp − Σ p∘dp)
+//!            attn_bwd2          → dq | dk            dq · 1/√head_dim, rotate both back
+//!            qkv_bwd            → dx                 RMSNorm backward, residual sum
+//! ```
+//!
+//! The classifier goes slice by slice: `cls_fwd` → logits, loss over all slices, `cls_dx` → a part of dx, summed in fp32.
+//!
+//! # How a weight gradient is made
+//! Each [`GradSpec`] names two fields: `dW += dy·xᵀ` over their columns. Columns of padding must be zero in `dy`.
+//!
+//! # Surfaces
+//! [`PortSpec::sharing`] says which bindings may use one surface. Places that a field does not fill (padding) must be zero
+//! when the surface is made and stay so.
+//!
+//! One file a family: `qkv`, `attention`, `wo`, `ffn`, `classifier`; `projection` holds the matmul that most of them are
+//! made of, `emit` writes a program and its port table side by side.
 
 mod attention;
 mod classifier;
