@@ -19,7 +19,9 @@
 #![forbid(unsafe_code)]
 
 mod arena;
+pub mod blob;
 mod builder;
+mod diagnostic;
 pub mod ir;
 mod live;
 pub mod ops;
@@ -29,6 +31,7 @@ mod word;
 
 pub use arena::{Arena, Handle};
 pub use builder::{BuildError, Builder, Conv, Val};
+pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use ir::{Arg, Blobs, Chip, DType, Def, Function, Literal, Op, Opset, Profile, Program, Span, Type, Value};
 pub use print::print;
-pub use verify::Verified;
+pub use verify::{LINTS, Lint, Verified, verify};

@@ -1,0 +1,145 @@
+//! Literals, types, weight files and results.
+
+use super::{Found, title};
+use crate::diagnostic::Diagnostic;
+use crate::ir::{Arg, Blobs, DType, Function, Literal, Op, Span, Type};
+use crate::ops::{Call, check_domains};
+
+/// Highest rank that the language has (ane-facts 5.1).
+const MAX_RANK: usize = 5;
+/// Most bytes of all values of a function together: no machine with a Neural Engine has as much memory. It keeps every
+/// size and sum of sizes far from overflow.
+const MAX_BYTES: u64 = 1 << 38;
+
+pub(super) fn check(function: &Function, blobs: &Blobs, found: &mut Found) {
+    let before = found.len();
+    for (_, value) in function.values.iter() {
+        check_type(&format!("`{}`", value.name), &value.ty, value.span, found);
+    }
+    for v in &function.params {
+        let value = &function.values[*v];
+        if value.ty.dtype == DType::String {
+            let message = format!("parameter `{}` is a string", value.name);
+            found.push(Diagnostic::error("string", value.span, message, "only constants are strings"));
+        }
+    }
+    for (_, op) in function.ops.iter() {
+        let literals = op.attrs.iter().map(|(n, l)| (n, l)).chain(op.args.iter().filter_map(|(n, arg)| match arg {
+            Arg::Literal(l) => Some((n, l)),
+            _ => None,
+        }));
+        for (name, literal) in literals {
+            let what = format!("`{name}` of {}", title(function, op));
+            check_type(&what, &literal.ty(), op.span, found);
+            check_literal(&what, literal, blobs, op.span, found);
+        }
+    }
+    let total = function.values.iter().map(|(_, v)| v.ty.bytes()).fold(0, u64::saturating_add);
+    if total > MAX_BYTES {
+        let message = format!("the values of `{}` take {total} bytes together, more than {MAX_BYTES}", function.name);
+        found.push(Diagnostic::error("size", function.span, message, "use smaller tensors"));
+    }
+    // Type rules do arithmetic on shapes; they need them sane.
+    if found.len() == before {
+        for (_, op) in function.ops.iter() {
+            check_call(function, op, found);
+        }
+        check_results(function, found);
+    }
+}
+
+fn check_type(what: &str, ty: &Type, span: Span, found: &mut Found) {
+    let mut error = |code, message: String, help| found.push(Diagnostic::error(code, span, message, help));
+    if ty.shape.contains(&0) {
+        error("unknown-dimension", format!("{what} has an unknown dimension, {ty}"), "the chip knows fixed shapes only: write the length");
+    }
+    if ty.shape.len() > MAX_RANK {
+        error("rank", format!("{what} has rank {}, above {MAX_RANK}", ty.shape.len()), "merge axes with reshape");
+    }
+    if ty.dtype == DType::String && !ty.shape.is_empty() {
+        error("string", format!("{what} is a tensor of strings"), "strings are scalars");
+    }
+}
+
+fn check_literal(what: &str, literal: &Literal, blobs: &Blobs, span: Span, found: &mut Found) {
+    let mut error = |code, message: String, help: &str| found.push(Diagnostic::error(code, span, message, help));
+    let count = |ty: &Type, n: usize| ty.numel() != n;
+    match literal {
+        Literal::Text(_) => {}
+        Literal::Ints(ty, values) if count(ty, values.len()) => {
+            error("literal", format!("{what} has {} elements where its type {ty} has {}", values.len(), ty.numel()), "write one for each");
+        }
+        Literal::Floats(ty, values) if count(ty, values.len()) => {
+            error("literal", format!("{what} has {} elements where its type {ty} has {}", values.len(), ty.numel()), "write one for each");
+        }
+        Literal::Ints(ty, values) => {
+            if let Some(n) = values.iter().find(|n| !ty.dtype.holds(**n)) {
+                error("literal", format!("{what} holds {n}, which is no value of {}", ty.dtype), "use a value in range or a wider type");
+            }
+        }
+        Literal::Floats(ty, values) => {
+            let exact = |x: f64| ty.dtype.is_float() && (x.is_nan() || ty.dtype.round(x) == x);
+            if let Some(x) = values.iter().find(|x| !exact(**x)) {
+                error("literal", format!("{what} holds {x}, which is no value of {}", ty.dtype), "round it first");
+            }
+        }
+        Literal::Blob { ty, path, offset } => {
+            if let Err(e) = blobs.data(path, *offset, ty) {
+                error("blob", format!("{what} in `{path}`: {e}"), "");
+            }
+        }
+    }
+}
+
+/// Domains, and declared against given types.
+fn check_call(function: &Function, op: &Op, found: &mut Found) {
+    let name = title(function, op);
+    let given = Call::new(function, op).and_then(|call| {
+        check_domains(&call)?;
+        call.def.infer.map(|infer| infer(&call)).transpose()
+    });
+    let types = match given {
+        Ok(Some(types)) => types,
+        Ok(None) => return,
+        Err(reject) => {
+            let message = if reject.param.is_empty() {
+                format!("{name} {}", reject.message)
+            } else {
+                format!("`{}` of {name} {}", reject.param, reject.message)
+            };
+            found.push(Diagnostic::error("argument", op.span, message, reject.help));
+            return;
+        }
+    };
+    if types.len() != op.results.len() {
+        let message = format!("{name} declares {} results where the op gives {}", op.results.len(), types.len());
+        found.push(Diagnostic::error("results", op.span, message, "declare one value for each result"));
+        return;
+    }
+    for (v, ty) in op.results.iter().zip(types) {
+        let value = &function.values[*v];
+        if value.ty != ty {
+            let message = format!("`{}` is declared {} where {} gives {ty}", value.name, value.ty, op.kind.name());
+            found.push(Diagnostic::error("declared-type", value.span, message, format!("declare {ty}, or change the arguments")));
+        }
+    }
+}
+
+fn check_results(function: &Function, found: &mut Found) {
+    let mut error = |span, message: String, help: &str| found.push(Diagnostic::error("results", span, message, help));
+    if function.results.is_empty() {
+        error(function.span, format!("`{}` returns nothing", function.name), "return at least one value");
+    }
+    for (i, v) in function.results.iter().enumerate() {
+        let value = &function.values[*v];
+        if function.results[..i].contains(v) {
+            error(value.span, format!("`{}` is returned twice", value.name), "return it once");
+        }
+        if function.constant(*v).is_some() {
+            error(value.span, format!("`{}`, a constant, is returned", value.name), "return the result of a computation");
+        }
+        if !matches!(value.ty.dtype, DType::F16 | DType::F32) {
+            error(value.span, format!("`{}`, of {}, is returned", value.name, value.ty.dtype), "return fp16 or fp32: cast it");
+        }
+    }
+}
