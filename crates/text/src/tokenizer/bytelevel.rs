@@ -12,8 +12,9 @@ use tokenizers::tokenizer::{OffsetType, PreTokenizedString, PreTokenizer};
 
 /// Length in bytes at which a text is cut, at the next place where that changes nothing.
 const CHUNK: usize = 1 << 12;
-/// Words kept in a cache; what comes later is encoded each time.
+/// Words kept in a cache; what comes later is encoded each time, and so is a word too long to be one.
 const MOST_WORDS: usize = 1 << 16;
+const LONGEST_WORD: usize = 64;
 
 /// Cuts a text before words at the start of a line, where no word of GPT-2's rule reaches across.
 pub(super) fn chunks(text: &str) -> impl Iterator<Item = &str> {
@@ -64,6 +65,12 @@ fn letter(byte: u8) -> char {
     }
     let rank = (0..byte).filter(|b| !printable(*b)).count() as u32;
     char::from_u32(0x100 + rank).unwrap_or(char::REPLACEMENT_CHARACTER)
+}
+
+/// The bytes that a token of the byte-level alphabet stands for; a token with other characters is itself, as the crate has it.
+pub(super) fn unspell(token: &str) -> Vec<u8> {
+    static BYTES: LazyLock<HashMap<char, u8>> = LazyLock::new(|| (0..=255).map(|b| (letter(b), b)).collect());
+    token.chars().map(|c| BYTES.get(&c).copied()).collect::<Option<Vec<u8>>>().unwrap_or_else(|| token.as_bytes().to_vec())
 }
 
 /// The words of an ASCII text by GPT-2's rule.
@@ -155,7 +162,7 @@ impl Cache {
         }
         let ids = encode(word)?;
         out.extend_from_slice(&ids);
-        if words.len() < MOST_WORDS {
+        if words.len() < MOST_WORDS && word.len() <= LONGEST_WORD {
             words.insert(word.into(), ids.into());
         }
         Ok(())

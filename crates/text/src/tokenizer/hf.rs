@@ -28,6 +28,8 @@ pub(super) struct Hf {
 impl Hf {
     pub(super) fn from_json(file: &str, json: Vec<u8>) -> Result<Self, TokenizerError> {
         let wrong = |reason: String| TokenizerError::Json { file: file.to_owned(), reason };
+        // The crate panics on a syntax error inside the model or the decoder, so the syntax is checked before it sees the file.
+        serde_json::from_slice::<serde_json::Value>(&json).map_err(|e| wrong(e.to_string()))?;
         let mut tokenizer = Tokenizer::from_bytes(&json).map_err(|e| wrong(e.to_string()))?;
         // A file may ask to cut or pad every text to some length, which is meant for batches of sentences, not for training data.
         tokenizer.with_truncation(None).map_err(|e| wrong(e.to_string()))?;
@@ -47,7 +49,6 @@ impl Hf {
         let end = AddedToken::from(END_OF_TEXT, true);
         let mut trainer = BpeTrainer::builder()
             .vocab_size(vocab_size)
-            .min_frequency(2)
             .show_progress(false)
             .special_tokens(vec![end.clone()])
             .initial_alphabet(ByteLevel::alphabet().into_iter().collect::<HashSet<char>>())
@@ -87,6 +88,19 @@ impl Hf {
 
     pub(super) fn decode(&self, ids: &[u32]) -> Result<String, TokenizerError> {
         self.tokenizer.decode(ids, true).map_err(|e| TokenizerError::Decode(e.to_string()))
+    }
+
+    /// Whether each token stands for some bytes, whatever its neighbours.
+    pub(super) fn is_bytewise(&self) -> bool {
+        matches!(self.tokenizer.get_decoder(), Some(DecoderWrapper::ByteLevel(_)))
+    }
+
+    /// The bytes of one token of such a tokenizer; none for special tokens.
+    pub(super) fn bytes(&self, id: u32) -> Vec<u8> {
+        match self.tokenizer.id_to_token(id) {
+            Some(token) if !self.tokenizer.get_added_vocabulary().is_special_token(&token) => bytelevel::unspell(&token),
+            _ => Vec::new(),
+        }
     }
 
     pub(super) fn vocab_size(&self) -> usize {

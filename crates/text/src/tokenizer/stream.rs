@@ -2,78 +2,74 @@
 
 use super::{Kind, Tokenizer, TokenizerError, llama2c};
 
-/// Tokens that may wait for the rest of a character. Four bytes make one; a model that emits bytes that never become UTF-8 must not
-/// hold the output back for ever.
-const LONGEST_WAIT: usize = 8;
+/// Tokens that may wait for the rest of a character where only whole texts can be decoded. A model that emits bytes that never become
+/// UTF-8 must not hold the output back for ever.
+const LONGEST_WAIT: usize = 32;
 
 /// Turns tokens into text one at a time. A character split over several tokens appears with its last one. All the pieces joined are
-/// what [`Tokenizer::decode`] gives for all the tokens, as long as the tokens' bytes are UTF-8.
+/// what [`Tokenizer::decode`] gives for all the tokens.
 pub struct Decoder<'a> {
-    state: State<'a>,
+    tokenizer: &'a Tokenizer,
+    state: State,
 }
 
-enum State<'a> {
-    /// `ids[context..shown]` is text already given out, kept because a token's text may depend on the one before it.
-    Hf {
-        hf: &'a super::Hf,
-        ids: Vec<u32>,
-        context: usize,
-        shown: usize,
-    },
-    Llama2c {
-        llama: &'a super::Llama2c,
-        previous: u32,
-        bytes: Vec<u8>,
-    },
+enum State {
+    /// Every token is some bytes: llama2.c's kind and byte-level BPE. `bytes` are the start of a character.
+    Bytes { previous: u32, bytes: Vec<u8> },
+    /// Other kinds are decoded a few tokens at a time; `ids[..shown]` is text given out already, kept for the next ones' sake.
+    Window { ids: Vec<u32>, shown: usize },
 }
 
 impl<'a> Decoder<'a> {
     pub(super) fn new(tokenizer: &'a Tokenizer) -> Self {
         let state = match &tokenizer.0 {
-            Kind::Hf(hf) => State::Hf { hf, ids: Vec::new(), context: 0, shown: 0 },
-            Kind::Llama2c(llama) => State::Llama2c { llama, previous: llama2c::BOS, bytes: Vec::new() },
+            Kind::Hf(hf) if !hf.is_bytewise() => State::Window { ids: Vec::new(), shown: 0 },
+            _ => State::Bytes { previous: llama2c::BOS, bytes: Vec::new() },
         };
-        Self { state }
+        Self { tokenizer, state }
     }
 
     /// Takes one token; gives the text that is complete with it, often nothing or one word.
     pub fn push(&mut self, id: u32) -> Result<String, TokenizerError> {
-        match &mut self.state {
-            State::Hf { ids, .. } => {
-                ids.push(id);
-                self.new_text(false)
-            }
-            State::Llama2c { llama, previous, bytes } => {
+        match (&mut self.state, &self.tokenizer.0) {
+            (State::Bytes { previous, bytes }, Kind::Llama2c(llama)) => {
                 bytes.extend_from_slice(llama.piece(*previous, id));
                 *previous = id;
                 Ok(take_utf8(bytes))
+            }
+            (State::Bytes { bytes, .. }, Kind::Hf(hf)) => {
+                bytes.extend(hf.bytes(id));
+                Ok(take_utf8(bytes))
+            }
+            (State::Window { ids, shown }, _) => {
+                ids.push(id);
+                let after = self.tokenizer.decode(ids)?;
+                if after.ends_with('\u{FFFD}') && ids.len() - *shown < LONGEST_WAIT {
+                    return Ok(String::new());
+                }
+                let new = new_text(self.tokenizer, ids, *shown, &after)?;
+                if !new.is_empty() {
+                    ids.drain(..*shown);
+                    *shown = ids.len();
+                }
+                Ok(new)
             }
         }
     }
 
     /// Gives what is still held back, with U+FFFD for a character that never became complete.
-    pub fn finish(mut self) -> Result<String, TokenizerError> {
-        match &mut self.state {
-            State::Hf { .. } => self.new_text(true),
-            State::Llama2c { bytes, .. } => Ok(String::from_utf8_lossy(bytes).into_owned()),
+    pub fn finish(self) -> Result<String, TokenizerError> {
+        match self.state {
+            State::Bytes { bytes, .. } => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            State::Window { ids, shown } => new_text(self.tokenizer, &ids, shown, &self.tokenizer.decode(&ids)?),
         }
     }
+}
 
-    fn new_text(&mut self, all: bool) -> Result<String, TokenizerError> {
-        let State::Hf { hf, ids, context, shown } = &mut self.state else { return Ok(String::new()) };
-        let before = hf.decode(&ids[*context..*shown])?;
-        let after = hf.decode(&ids[*context..])?;
-        let complete = !after.ends_with('\u{FFFD}') || ids.len() - *shown > LONGEST_WAIT;
-        if !all && !complete {
-            return Ok(String::new());
-        }
-        let new = after.strip_prefix(before.as_str()).unwrap_or_default().to_owned();
-        if !new.is_empty() {
-            ids.drain(..*shown);
-            (*context, *shown) = (0, ids.len());
-        }
-        Ok(new)
-    }
+/// What `after`, the text of all of `ids`, adds to the text of the first `shown`.
+fn new_text(tokenizer: &Tokenizer, ids: &[u32], shown: usize, after: &str) -> Result<String, TokenizerError> {
+    let before = tokenizer.decode(&ids[..shown])?;
+    Ok(after.strip_prefix(before.as_str()).unwrap_or_default().to_owned())
 }
 
 /// Takes the complete characters off the front of `bytes`, U+FFFD for what can be none, and leaves an unfinished one.

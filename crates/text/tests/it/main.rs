@@ -1,16 +1,24 @@
 //! Integration tests of the whole path from text to batches.
+//!
+//! Some compare with real files: those of the directory `ANNEAL_CORPUS`, or `../shared/corpus` beside the workspace. Where it is absent
+//! they say so and pass.
 #![allow(clippy::unwrap_used)]
 
-use text::corpus::Corpus;
-use text::{Batches, Documents, Tokenizer, Tokens};
+mod corpus;
+mod data;
+mod fuzz;
+mod llama2c;
+mod trained;
 
-#[test]
-fn stories_become_batches_with_a_tokenizer_trained_on_them() {
-    let documents = Documents::from_corpus(&Corpus::new(1), 0..200);
-    let tokenizer = Tokenizer::train_bpe(documents.texts(), 1000).unwrap();
-    let batches = Batches::new(Tokens::encode(&documents, &tokenizer).unwrap(), 64).unwrap();
-    let batch = batches.batch(7, 3, 0, 4);
-    assert_eq!(batch, batches.batch(7, 3, 0, 4));
-    assert_eq!((batch.tokens.len(), batch.count), (256, 256));
-    assert_eq!(batch.tokens[1..64], batch.targets[..63]);
+use std::path::PathBuf;
+
+/// A real file, or nothing and a word about it.
+fn real(name: &str) -> Option<PathBuf> {
+    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus");
+    let path = std::env::var_os("ANNEAL_CORPUS").map_or_else(|| PathBuf::from(beside), PathBuf::from).join(name);
+    if path.is_file() {
+        return Some(path);
+    }
+    eprintln!("skipped: no {}", path.display());
+    None
 }
