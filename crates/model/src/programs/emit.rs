@@ -153,11 +153,11 @@ impl<'a> Emit<'a> {
     }
 }
 
-/// Refuses a port or an intermediate that is longer than every chip takes; axis 1 holds the channels.
+/// Refuses a port or an intermediate with an axis that some chip does not take; axis 1 of rank 4 holds the channels.
 fn check_axes(program: ProgramKind, text: &Program) -> Result<(), ProgramError> {
     for (_, value) in text.functions.iter().flat_map(|f| f.values.iter()) {
         for (axis, &length) in value.ty.shape.iter().enumerate() {
-            let limit = if axis == 1 { CHANNEL_LIMIT } else { AXIS_LIMIT };
+            let limit = if axis == 1 && value.ty.shape.len() == 4 { CHANNEL_LIMIT } else { AXIS_LIMIT };
             if length > limit {
                 return Err(ProgramError::Axis { program, value: value.name.clone(), length, limit });
             }

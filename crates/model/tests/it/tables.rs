@@ -164,6 +164,29 @@ fn attention_programs_are_the_same_in_every_binding() {
     }
 }
 
+/// Weight files of the right size, all zeros.
+fn blobs(spec: &ProgramSpec) -> mil::Blobs {
+    let zeros = |shape: &[usize]| mil::blob::single_f16(&vec![half::f16::ZERO; shape.iter().product()]);
+    mil::Blobs(spec.blobs.iter().map(|b| (b.path.clone(), zeros(&b.shape).into())).collect())
+}
+
+#[test]
+fn every_program_passes_the_verifier_of_every_chip() {
+    for (name, shape) in [("storybook", Shape { batch: 4, seq: 256 }), ("stories260k", Shape { batch: 2, seq: 512 }), ("stories110m", ONE)]
+    {
+        for programs in variants(&preset(name), shape) {
+            for spec in all(&programs) {
+                for chip in mil::Chip::ALL {
+                    let verified = mil::verify(spec.program.clone(), blobs(spec), mil::Profile::Chip(chip));
+                    if let Err(found) = verified {
+                        panic!("{name} {} on {chip:?}: {}", spec.kind, found.render(spec.name(), &mil::print(&spec.program)));
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Fields lie inside their port, do not overlap, and obey programs.md rules 1 to 4 and 9.
 #[test]
 fn every_port_obeys_the_rules() {
