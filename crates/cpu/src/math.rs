@@ -37,10 +37,11 @@ fn power_of_two(n: i32) -> f32 {
     f32::from_bits((n.wrapping_add(127) as u32) << 23)
 }
 
-/// 1 / (1 + e^−x) of one value.
+/// 1 / (1 + e^−x) of one value, by e^−|x|, which cannot overflow.
 #[inline(always)]
 pub(crate) fn sigmoid1(x: f32) -> f32 {
-    1.0 / (1.0 + exp1(-x))
+    let e = exp1(-x.abs());
+    (if x < 0.0 { e } else { 1.0 }) / (1.0 + e)
 }
 
 /// tanh of one value: an odd polynomial near zero (Cephes), else 1 − 2 / (e^2|x| + 1).
@@ -91,3 +92,68 @@ in_place!(
     /// x ← x · sigmoid x.
     silu, |x: f32| x * sigmoid1(x)
 );
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Inputs that cover the exponents, both signs, and the neighbourhoods where methods change.
+    fn inputs() -> Vec<f32> {
+        let mut x: Vec<f32> = (0..=u32::MAX).step_by(4099).map(f32::from_bits).collect();
+        x.extend((-110_000..=110_000).map(|i| i as f32 / 1000.0));
+        x.extend([0.0, -0.0, 0.625, -0.625, 88.72, 88.73, -87.3, -87.4, -103.9, -104.1, f32::INFINITY, f32::NEG_INFINITY]);
+        x
+    }
+
+    fn ulps(got: f32, want: f64) -> f64 {
+        let rounded = want as f32;
+        if got == rounded || got.is_nan() && want.is_nan() {
+            return 0.0;
+        }
+        if !got.is_finite() || !rounded.is_finite() {
+            return f64::INFINITY;
+        }
+        let place = f64::from(rounded.abs().max(f32::MIN_POSITIVE));
+        (f64::from(got) - want).abs() / (2f64.powi(place.log2().floor() as i32 - 23))
+    }
+
+    /// Vector lanes, tails, and plain scalar code give the same bits; and they are near the truth.
+    fn check(name: &str, vector: fn(&mut [f32]), lane: fn(f32) -> f32, exact: fn(f64) -> f64, limit: f64) {
+        let x = inputs();
+        let mut y = x.clone();
+        vector(&mut y);
+        let mut worst = (0.0, 0.0);
+        for (&x, &y) in x.iter().zip(&y) {
+            assert!(lane(x).to_bits() == y.to_bits() || x.is_nan() && y.is_nan(), "{name}({x}): lane and slice differ");
+            let error = ulps(y, exact(f64::from(x)));
+            if error > worst.0 {
+                worst = (error, x);
+            }
+        }
+        assert!(worst.0 <= limit, "{name}({}) is off by {} ulp", worst.1, worst.0);
+    }
+
+    #[test]
+    fn exp_is_within_two_ulp() {
+        check("exp", exp, exp1, f64::exp, 2.0);
+    }
+
+    #[test]
+    fn sigmoid_is_within_four_ulp() {
+        check("sigmoid", sigmoid, sigmoid1, |x| 1.0 / (1.0 + (-x).exp()), 4.0);
+    }
+
+    #[test]
+    fn tanh_is_within_four_ulp() {
+        check("tanh", tanh, tanh1, f64::tanh, 4.0);
+    }
+
+    #[test]
+    fn silu_of_known_points() {
+        let mut x = [0.0, 1.0, -1.0, 20.0];
+        silu(&mut x);
+        for (got, want) in x.iter().zip([0.0, 0.731_058_6, -0.268_941_4, 20.0]) {
+            assert!((got - want).abs() < 1e-6, "{got} for {want}");
+        }
+    }
+}

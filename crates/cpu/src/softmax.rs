@@ -25,14 +25,12 @@ pub fn causal_softmax(pool: &Pool, scores: View<'_>, probs: ViewMut<'_>, seq: us
     let height = rows_per_task(seq);
     pool.install(|| {
         probs.par_blocks(height).enumerate().for_each(|(block, mut probs)| {
-            let mut wide = vec![0f32; seq.next_multiple_of(LANES)];
+            let mut wide = vec![0f32; seq];
             for r in 0..probs.rows {
                 let row = block * height + r;
                 let seen = row % seq + 1;
                 widen(&scores.row(row)[..seen], &mut wide[..seen]);
-                let padded = seen.next_multiple_of(LANES);
-                wide[seen..padded].fill(f32::NEG_INFINITY);
-                normalise(&mut wide[..padded]);
+                normalise(&mut wide[..seen]);
                 let (visible, masked) = probs.row_mut(r).split_at_mut(seen);
                 round(&wide[..seen], visible);
                 masked.fill(f16::ZERO);
@@ -41,38 +39,46 @@ pub fn causal_softmax(pool: &Pool, scores: View<'_>, probs: ViewMut<'_>, seq: us
     });
 }
 
-/// x ← softmax(x) for a whole number of lanes, padded with −inf. A row whose maximum is +inf gives its infinite entries equal
-/// shares (the limit), not NaN.
+/// x ← softmax(x), the maximum subtracted inside. Where the maximum is infinite, the entries that reach it get equal shares (the limit),
+/// not NaN.
 pub fn normalise(x: &mut [f32]) {
     dispatch(
         #[inline(always)]
         || {
-            let mut top = [f32::NEG_INFINITY; LANES];
-            for x in x.chunks_exact(LANES) {
-                for (t, x) in top.iter_mut().zip(x) {
-                    *t = if *x > *t { *x } else { *t };
-                }
-            }
-            let top = top.iter().fold(f32::NEG_INFINITY, |a, b| if *b > a { *b } else { a });
+            let mut lanes = [f32::NEG_INFINITY; LANES];
+            by_lanes(x, |i, x| lanes[i] = if *x > lanes[i] { *x } else { lanes[i] });
+            let mut top = lanes.iter().fold(f32::NEG_INFINITY, |a, b| if *b > a { *b } else { a });
             if top.is_infinite() {
                 for x in x.iter_mut() {
                     *x = if *x == top { 0.0 } else { f32::NEG_INFINITY };
                 }
+                top = 0.0;
             }
-            let top = if top.is_infinite() { 0.0 } else { top };
             let mut sums = [0f32; LANES];
-            for x in x.chunks_exact_mut(LANES) {
-                for (s, x) in sums.iter_mut().zip(x) {
-                    *x = exp1(*x - top);
-                    *s += *x;
-                }
-            }
+            by_lanes(x, |i, x| {
+                *x = exp1(*x - top);
+                sums[i] += *x;
+            });
             let scale = 1.0 / sums.iter().sum::<f32>();
             for x in x.iter_mut() {
                 *x *= scale;
             }
         },
     );
+}
+
+/// Calls `f(lane, element)` for every element; whole groups first, so that they vectorise.
+#[inline(always)]
+fn by_lanes(x: &mut [f32], mut f: impl FnMut(usize, &mut f32)) {
+    let mut groups = x.chunks_exact_mut(LANES);
+    for group in &mut groups {
+        for (i, x) in group.iter_mut().enumerate() {
+            f(i, x);
+        }
+    }
+    for (i, x) in groups.into_remainder().iter_mut().enumerate() {
+        f(i, x);
+    }
 }
 
 /// ds = p ∘ (dp − Σ p∘dp) per row, 0 where masked.

@@ -29,10 +29,17 @@ pub(super) enum Role {
 pub(super) fn block(_: Amx, role: Role, along: bool, source: &[f16], stride: usize, out: &mut [u16]) -> u16 {
     assert!(source.len() >= 31 * stride + 32 && out.len() == BLOCK && out.as_ptr().align_offset(64) == 0, "amx: block bounds");
     let (source, out): (*const u16, _) = (source.as_ptr().cast(), out.as_mut_ptr());
-    let next = source.wrapping_add(AHEAD * 32 * if along { 1 } else { stride });
+    // Steps of the contraction are far apart, often a multiple of 4 KiB, so those lines would push each other out of the first level.
+    let next = source.wrapping_add(if along { ALONG * 32 } else { ACROSS * 32 * stride });
     for i in 0..32 {
         // SAFETY: a prefetch has no effect that a program can see, at any address.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(next.wrapping_add(i * stride).cast()) };
+        unsafe {
+            if along {
+                _mm_prefetch::<_MM_HINT_T0>(next.wrapping_add(i * stride).cast());
+            } else {
+                _mm_prefetch::<_MM_HINT_T1>(next.wrapping_add(i * stride).cast());
+            }
+        }
     }
     // SAFETY: the AVX-512 sets are there (the argument proves it); 32 lines of 32 elements lie inside the source, and the block of
     // 4 KiB is aligned, both by the assertion.
@@ -46,8 +53,10 @@ pub(super) fn block(_: Amx, role: Role, along: bool, source: &[f16], stride: usi
     }
 }
 
-/// Blocks that are fetched ahead: the source comes from memory or the last-level cache, in lines too short for the hardware to guess.
-const AHEAD: usize = 3;
+/// Blocks that are fetched ahead, along and across the contraction: the source comes from memory or the last-level cache, in
+/// pieces too short for the hardware to guess.
+const ALONG: usize = 3;
+const ACROSS: usize = 2;
 
 /// Offset of line or pair `i` of half block `tile` (0: the first 16 outer lines).
 const fn at(tile: usize, i: usize) -> usize {

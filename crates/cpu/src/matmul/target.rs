@@ -152,15 +152,15 @@ impl<'a> Part<'a> {
     pub(super) fn prefetch(&self, row: usize, col: usize) {
         #[cfg(target_arch = "x86_64")]
         if let Place::F32 { base, accumulate: true, .. } = self.place {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
             let across = self.row_stride == 1;
             for i in 0..TILE {
                 let offset = row * self.row_stride + col * self.col_stride + i * if across { self.col_stride } else { self.row_stride };
                 let line = base.wrapping_add(offset);
                 // SAFETY: a prefetch has no effect that a program can see, at any address.
                 unsafe {
-                    _mm_prefetch::<_MM_HINT_T0>(line.cast());
-                    _mm_prefetch::<_MM_HINT_T0>(line.wrapping_add(TILE / 2).cast());
+                    _mm_prefetch::<_MM_HINT_T1>(line.cast());
+                    _mm_prefetch::<_MM_HINT_T1>(line.wrapping_add(TILE / 2).cast());
                 }
             }
         }

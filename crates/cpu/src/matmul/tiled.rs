@@ -63,26 +63,31 @@ impl<'a> Lines<'a> {
         Lines { data: &self.data[line * self.line_stride..], lines: self.lines - line, ..*self }
     }
 
-    /// Packs panel `panel` over the blocks of `range`; whether everything was finite.
-    fn pack(&self, amx: Amx, panel: usize, range: Range<usize>, out: &mut [u16]) -> bool {
+    /// Packs the panels from `panel` on over the blocks of `range`, one panel after another in `out`; whether everything was finite.
+    fn pack(&self, amx: Amx, panel: usize, panels: usize, range: Range<usize>, out: &mut [u16]) -> bool {
+        let blocks = range.len();
         let mut top = 0;
-        let line = panel * TILE;
-        let full_lines = self.lines - line >= TILE;
-        for (block, out) in range.zip(out.chunks_exact_mut(BLOCK)) {
-            let step = block * TILE;
-            let source = &self.data[line * self.line_stride + step * self.step_stride..];
-            let full = full_lines && self.steps - step >= TILE;
-            let found = if full && self.step_stride == 1 {
-                pack::block(amx, self.role, true, source, self.line_stride, out)
-            } else if full && self.line_stride == 1 {
-                pack::block(amx, self.role, false, source, self.step_stride, out)
-            } else {
-                let padded = self.padded(source, TILE.min(self.lines - line), TILE.min(self.steps - step));
-                pack::block(amx, self.role, true, &padded, TILE, out)
-            };
-            top = top.max(found);
+        // Neighbouring panels share the pages, and often the cache lines, of a source that lies across.
+        for (i, block) in range.enumerate() {
+            for p in 0..panels {
+                let out = &mut out[(p * blocks + i) * BLOCK..][..BLOCK];
+                top = top.max(self.pack_block(amx, (panel + p) * TILE, block * TILE, out));
+            }
         }
         top < 0x7c00
+    }
+
+    fn pack_block(&self, amx: Amx, line: usize, step: usize, out: &mut [u16]) -> u16 {
+        let source = &self.data[line * self.line_stride + step * self.step_stride..];
+        let full = self.lines - line >= TILE && self.steps - step >= TILE;
+        if full && self.step_stride == 1 {
+            pack::block(amx, self.role, true, source, self.line_stride, out)
+        } else if full && self.line_stride == 1 {
+            pack::block(amx, self.role, false, source, self.step_stride, out)
+        } else {
+            let padded = self.padded(source, TILE.min(self.lines - line), TILE.min(self.steps - step));
+            pack::block(amx, self.role, true, &padded, TILE, out)
+        }
     }
 
     /// A block at an edge or of unusual strides, gathered and filled up with zeros.
@@ -213,10 +218,8 @@ impl<'a> Product<'a> {
                     }
                     for group in (0..panels).step_by(GROUP) {
                         let members = GROUP.min(panels - group);
-                        for (i, out) in packed.chunks_exact_mut(length).take(members).enumerate() {
-                            if !self.moving.pack(self.amx, panel + group + i, range.clone(), out) {
-                                self.finite.store(false, Ordering::Relaxed);
-                            }
+                        if !self.moving.pack(self.amx, panel + group, members, range.clone(), packed) {
+                            self.finite.store(false, Ordering::Relaxed);
                         }
                         if !self.finite.load(Ordering::Relaxed) {
                             return;
@@ -282,7 +285,7 @@ impl<'a> Shared<'a> {
             let room = cell.room.lock().unwrap_or_else(PoisonError::into_inner).take();
             let room = room.unwrap_or_default();
             let range = stretch * self.depth..((stretch + 1) * self.depth).min(self.blocks);
-            if !self.source.pack(product.amx, panel, range, room) {
+            if !self.source.pack(product.amx, panel, 1, range, room) {
                 product.finite.store(false, Ordering::Relaxed);
             }
             room

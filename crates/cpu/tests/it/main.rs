@@ -2,6 +2,9 @@
 #![allow(clippy::unwrap_used)]
 
 mod matmul;
+mod round;
+mod step;
+mod training;
 
 use cpu::f16;
 
