@@ -177,10 +177,15 @@ fn every_program_passes_the_verifier_of_every_chip() {
         for programs in variants(&preset(name), shape) {
             for spec in all(&programs) {
                 for chip in mil::Chip::ALL {
-                    let verified = mil::verify(spec.program.clone(), blobs(spec), mil::Profile::Chip(chip));
-                    if let Err(found) = verified {
-                        panic!("{name} {} on {chip:?}: {}", spec.kind, found.render(spec.name(), &mil::print(&spec.program)));
-                    }
+                    let found = match mil::verify(spec.program.clone(), blobs(spec), mil::Profile::Chip(chip)) {
+                        Ok(verified) => verified.warnings().clone(),
+                        Err(found) => found,
+                    };
+                    // M1 and M2 clamp slices at a width offset above 4094: packed weights, never activations
+                    let packed = spec.inputs[0].fields.iter().any(|f| matches!(f.content, Content::Weight(_)));
+                    let known = |code: &str| code == "slice-width-clamp" && packed;
+                    let text = || found.render(spec.name(), &mil::print(&spec.program));
+                    assert!(found.0.iter().all(|d| known(d.code)), "{name} {} on {chip:?}: {}", spec.kind, text());
                 }
             }
         }
