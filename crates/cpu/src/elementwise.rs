@@ -57,10 +57,14 @@ pub fn embed(pool: &Pool, table: &[f32], tokens: &[u32], out: &mut [f32]) {
     pool.chunks_mut(out, height * t, |block, out| {
         let first = block * height;
         let rows = out.len() / t;
-        for (c, &token) in tokens.iter().enumerate() {
-            let source = &table[token as usize * d..][..d][first..first + rows];
-            for (r, v) in source.iter().enumerate() {
-                out[r * t + c] = *v;
+        // Sixteen tokens at a time, so that each channel is written a cache line at a time.
+        for start in (0..t).step_by(16) {
+            let group = &tokens[start..(start + 16).min(t)];
+            for r in 0..rows {
+                let line = &mut out[r * t + start..][..group.len()];
+                for (x, &token) in line.iter_mut().zip(group) {
+                    *x = table[token as usize * d + first + r];
+                }
             }
         }
     });

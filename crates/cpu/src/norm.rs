@@ -26,16 +26,17 @@ pub fn rmsnorm(pool: &Pool, x: &[f32], t: usize, gain: &[f32], eps: f32, out: Vi
         return;
     }
     pool.chunks_mut(inv_rms, COLS, |block, inv| {
-        let mut sums = [0f64; COLS];
-        let first = block * COLS;
-        dispatch(
+        let (first, width) = (block * COLS, inv.len());
+        let sums = dispatch(
             #[inline(always)]
             || {
+                let mut sums = [0f64; COLS];
                 for row in x.chunks_exact(t) {
-                    for (s, v) in sums.iter_mut().zip(&row[first..first + inv.len()]) {
+                    for (s, v) in sums.iter_mut().zip(&row[first..first + width]) {
                         *s += f64::from(*v) * f64::from(*v);
                     }
                 }
+                sums
             },
         );
         for (i, s) in inv.iter_mut().zip(sums) {
@@ -117,18 +118,19 @@ pub fn rmsnorm_backward(
                 let r = block * height + i;
                 widen(dy.row(r), &mut wide);
                 let (x, gain) = (&x[r * t..][..t], gain[r]);
-                let mut sums = [0f64; 8];
-                dispatch(
+                let sums = dispatch(
                     #[inline(always)]
                     || {
                         for ((((d, w), x), inv), p) in dx.iter_mut().zip(&wide).zip(x).zip(inv_rms).zip(&pull) {
                             *d += (w * gain) * inv - x * p;
                         }
+                        let mut sums = [0f64; 8];
                         for ((w, x), inv) in wide.chunks(8).zip(x.chunks(8)).zip(inv_rms.chunks(8)) {
                             for (((s, w), x), inv) in sums.iter_mut().zip(w).zip(x).zip(inv) {
                                 *s += f64::from(*w) * f64::from(x * inv);
                             }
                         }
+                        sums
                     },
                 );
                 *dgain += (f64::from(weight) * sums.iter().sum::<f64>()) as f32;

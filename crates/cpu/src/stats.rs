@@ -13,10 +13,10 @@ pub fn sum_of_squares(pool: &Pool, x: &[f32]) -> f64 {
     let mut sums = vec![0f64; x.len().div_ceil(CHUNK)];
     pool.chunks_mut(&mut sums, 1, |i, sum| {
         let x = &x[i * CHUNK..(i * CHUNK + CHUNK).min(x.len())];
-        let mut lanes = [0f64; 32];
-        dispatch(
+        let lanes = dispatch(
             #[inline(always)]
             || {
+                let mut lanes = [0f64; 32];
                 let mut chunks = x.chunks_exact(32);
                 for x in &mut chunks {
                     for (l, x) in lanes.iter_mut().zip(x) {
@@ -26,6 +26,7 @@ pub fn sum_of_squares(pool: &Pool, x: &[f32]) -> f64 {
                 for (l, x) in lanes.iter_mut().zip(chunks.remainder()) {
                     *l += f64::from(*x) * f64::from(*x);
                 }
+                lanes
             },
         );
         sum[0] = lanes.iter().sum();
@@ -78,10 +79,10 @@ fn watch_row(row: &[f16]) -> Watch {
     let mut total = Watch::EMPTY;
     // 16-bit counters: fast, and safe for rows cut in pieces below 2^16.
     for bits in bytemuck::cast_slice::<f16, u16>(row).chunks(32 * 1024) {
-        let (mut top, mut infinite, mut zeros) = (0u16, 0u16, 0u16);
-        dispatch(
+        let (top, infinite, zeros) = dispatch(
             #[inline(always)]
             || {
+                let (mut top, mut infinite, mut zeros) = (0u16, 0u16, 0u16);
                 for b in bits {
                     let magnitude = b & 0x7fff;
                     let finite = magnitude < 0x7c00;
@@ -89,6 +90,7 @@ fn watch_row(row: &[f16]) -> Watch {
                     infinite += u16::from(!finite);
                     zeros += u16::from(magnitude == 0);
                 }
+                (top, infinite, zeros)
             },
         );
         let piece = Watch { amax: f16::from_bits(top).to_f32(), infinite: infinite.into(), zeros: zeros.into(), count: bits.len() };
@@ -99,14 +101,9 @@ fn watch_row(row: &[f16]) -> Watch {
 
 /// Whether no element is ±inf or NaN.
 pub(crate) fn finite(row: &[f16]) -> bool {
-    let mut top = 0u16;
-    dispatch(
+    let top = dispatch(
         #[inline(always)]
-        || {
-            for b in bytemuck::cast_slice::<f16, u16>(row) {
-                top = top.max(b & 0x7fff);
-            }
-        },
+        || bytemuck::cast_slice::<f16, u16>(row).iter().fold(0, |top, b| (b & 0x7fff).max(top)),
     );
     top < 0x7c00
 }
