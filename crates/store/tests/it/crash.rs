@@ -115,6 +115,44 @@ fn a_save_that_fails_anywhere_leaves_the_previous_or_the_new_checkpoint() {
     }
 }
 
+/// A save over another of the same step fails at every call; then the next attempt loses the power at every call of its own:
+/// after a death it sweeps and saves again, in the same process it just saves, the same or something else.
+#[test]
+fn a_second_attempt_that_fails_anywhere_too_loses_nothing() {
+    let [old, new, newer] = [1, 2, 3].map(|seed| Snapshot::new(config(Rope::Half, true), seed));
+    let start = MemFs::default();
+    old.save(&start, run(), 200).unwrap();
+    let counter = FaultFs::new(Arc::new(start.snapshot()), None);
+    new.save(&counter, run(), 200).unwrap();
+    let mut cases = 0;
+    for (kind, again) in [(FaultKind::PowerOff, &new), (FaultKind::Error, &new), (FaultKind::Error, &newer)] {
+        for first in 1..=counter.calls() {
+            // Not a snapshot each: what the first attempt had not synced is still in danger.
+            let attempts = |second: u64, cut: Cut| {
+                let fs = MemFs::default();
+                old.save(&fs, run(), 200).unwrap();
+                let fail = |at, kind| FaultFs::new(Arc::new(fs.clone()), Some(Fault { at, kind }));
+                let _ = new.save(&fail(first, kind), run(), 200);
+                let faulty = fail(second, FaultKind::PowerOff);
+                let swept = if kind == FaultKind::PowerOff { store::sweep(&faulty, run()) } else { Ok(()) };
+                let saved = swept.and_then(|()| again.save(&faulty, run(), 200)).is_ok();
+                fs.cut_power(cut);
+                let whole = holds(&fs, again, 200) || !saved && (holds(&fs, &new, 200) || holds(&fs, &old, 200));
+                assert!(whole, "nothing left after {kind:?} at {first}, the power gone at {second}, {cut:?}");
+                faulty.calls() >= second
+            };
+            let mut second = 1;
+            while attempts(second, Cut::Nothing) {
+                attempts(second, Cut::Random(first * 1000 + second));
+                attempts(second, Cut::Random(first + 1000 * second));
+                cases += 3;
+                second += 1;
+            }
+        }
+    }
+    println!("fault walk, second attempts: {cases} cases");
+}
+
 #[test]
 fn pruning_that_fails_anywhere_keeps_what_is_kept() {
     let start = MemFs::new(MAX_WRITE);
