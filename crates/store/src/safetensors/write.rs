@@ -109,7 +109,6 @@ pub(crate) fn write_hashed(fs: &dyn FileSystem, path: &Path, tensors: &[Tensor<'
 fn encode(out: &mut impl Write, sorted: &[&Tensor<'_>], header: &[u8], dtype: Dtype) -> io::Result<()> {
     out.write_all(&(header.len() as u64).to_le_bytes())?;
     out.write_all(header)?;
-    let mut bytes = Vec::new();
     for t in sorted {
         let width = match t.rows {
             Rows::Same => t.data.len(),
@@ -120,16 +119,24 @@ fn encode(out: &mut impl Write, sorted: &[&Tensor<'_>], header: &[u8], dtype: Dt
         }
         for row in 0..t.data.len() / width {
             let from = t.rows.in_memory(row) * width;
-            for chunk in t.data[from..from + width].chunks(1 << 16) {
-                bytes.clear();
-                match dtype {
-                    Dtype::F32 => bytes.extend(chunk.iter().flat_map(|v| v.to_le_bytes())),
-                    Dtype::F16 => bytes.extend(chunk.iter().flat_map(|v| f16::from_f32(*v).to_le_bytes())),
-                    Dtype::BF16 => bytes.extend(chunk.iter().flat_map(|v| bf16::from_f32(*v).to_le_bytes())),
-                }
-                out.write_all(&bytes)?;
+            let values = &t.data[from..from + width];
+            match dtype {
+                Dtype::F32 => encode_row(out, values, f32::to_le_bytes)?,
+                Dtype::F16 => encode_row(out, values, |v| f16::from_f32(v).to_le_bytes())?,
+                Dtype::BF16 => encode_row(out, values, |v| bf16::from_f32(v).to_le_bytes())?,
             }
         }
+    }
+    Ok(())
+}
+
+fn encode_row<const N: usize>(out: &mut impl Write, values: &[f32], bytes_of: impl Fn(f32) -> [u8; N]) -> io::Result<()> {
+    let mut bytes = [[0; N]; 1 << 12];
+    for chunk in values.chunks(bytes.len()) {
+        for (to, value) in bytes.iter_mut().zip(chunk) {
+            *to = bytes_of(*value);
+        }
+        out.write_all(bytes[..chunk.len()].as_flattened())?;
     }
     Ok(())
 }
