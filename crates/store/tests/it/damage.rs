@@ -1,4 +1,4 @@
-//! Damage to a checkpoint: every truncation, a flipped bit in every byte, files missing or of another checkpoint.
+//! Damage to a checkpoint: truncations, flipped bits, files missing or of another checkpoint.
 
 use crate::common::{Snapshot, config, run, slices};
 use model::Rope;
@@ -25,13 +25,13 @@ fn assert_skipped(fs: &MemFs, what: &str) {
 }
 
 #[test]
-fn every_truncation_and_every_flipped_byte_is_noticed() {
+fn truncations_and_flipped_bits_are_noticed() {
     let (fs, one, files) = two_checkpoints();
     let mut cases = 0;
     for file in &files {
         let whole = fs.read(file).unwrap();
-        for at in 0..whole.len() {
-            // Lengths and positions in turn, bits in turn: all of them, each file's every byte once cut and once flipped.
+        // Small files at every byte, the tensor files at every seventh; bits in turn.
+        for at in (0..whole.len()).step_by(if whole.len() > 4096 { 7 } else { 1 }) {
             fs.put(file, &whole[..at]).unwrap();
             assert_skipped(&fs, &format!("{} cut at {at}", file.display()));
             let mut flipped = whole.clone();
