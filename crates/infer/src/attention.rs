@@ -49,24 +49,25 @@ impl Attention {
     /// When memory is short.
     pub fn build(a: &mut Assembly, layout: &Layout, head_dim: usize, layer: usize) -> Result<Attention, InferError> {
         let qkv = a.unit(ProgramKind::QkvFwd, 0, layer, &[])?;
-        let (core, q, k, v, probs, out) = if a.has(ProgramKind::Attn) {
+        // Where the output projection takes attention's result as it is, both meet in one surface and nothing is copied. It is the
+        // layer's own in either case: the result is a tap of Wo's gradient.
+        let direct = layout.shape.batch == 1 && a.takes_whole(ProgramKind::WoFwd, Act::AttnOut);
+        let (core, wo, q, k, v, probs, out) = if a.has(ProgramKind::Attn) {
             let attn = a.unit(ProgramKind::Attn, 0, layer, &[])?;
-            let (q, k, v) = (attn.input(Act::Q), attn.input(Act::K), attn.input(Act::V));
             let (probs, out) = (attn.output(Act::Probs), attn.output(Act::AttnOut));
-            (Core::Fused { attn }, q, k, v, probs, out)
+            let given = [(Act::AttnOut, &out.surface)];
+            let wo = a.unit(ProgramKind::WoFwd, 0, layer, if direct && out.field.row == 0 { &given } else { &[] })?;
+            let (q, k, v) = (attn.input(Act::Q), attn.input(Act::K), attn.input(Act::V));
+            (Core::Fused { attn }, wo, q, k, v, probs, out)
         } else {
+            let wo = a.unit(ProgramKind::WoFwd, 0, layer, &[])?;
+            let result = wo.input(Act::AttnOut).surface;
+            let given = [(Act::AttnOut, &result)];
             let qk = a.unit(ProgramKind::Qk, 0, layer, &[])?;
-            let pv = a.unit(ProgramKind::Pv, 0, layer, &[])?;
+            let pv = a.unit(ProgramKind::Pv, 0, layer, if direct { &given } else { &[] })?;
             let (q, k, scores) = (qk.input(Act::Q), qk.input(Act::K), qk.output(Act::Scores));
             let (probs, v, out) = (pv.input(Act::Probs), pv.input(Act::V), pv.output(Act::AttnOut));
-            (Core::Split { qk, scores, pv }, q, k, v, probs, out)
-        };
-        // Where the output projection takes attention's result as it is, both meet in one surface and nothing is copied.
-        let direct = layout.shape.batch == 1 && out.field.row == 0 && a.takes_whole(ProgramKind::WoFwd, Act::AttnOut);
-        let wo = if direct {
-            a.unit(ProgramKind::WoFwd, 0, layer, &[(Act::AttnOut, &out.surface)])?
-        } else {
-            a.unit(ProgramKind::WoFwd, 0, layer, &[])?
+            (Core::Split { qk, scores, pv }, wo, q, k, v, probs, out)
         };
         Ok(Attention {
             norm: a.param(Role::AttnNorm, layer),

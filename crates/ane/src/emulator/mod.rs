@@ -32,7 +32,6 @@ use crate::surface::{Memory, SurfaceError};
 use crate::{Budget, Port};
 use cpu::matmul::Path;
 use cpu::{Finish, Pool};
-use mil::ops::OpKind;
 use mil::{Chip, Profile, Verified};
 use program::{EmulatorProgram, Shared};
 use std::sync::Arc;
@@ -112,15 +111,11 @@ impl Emulator {
             arithmetic: format!("fast, matmul {}", options.matmul),
             peak_tflops: None,
         };
-        // Subnormals in the multiply-accumulate: flushed on M1, kept on M5, unknown between (ane-measurements 1.1).
-        let finish = Finish { flush_subnormals: options.chip == Chip::H13, ..Finish::MATMUL };
+        // Subnormals in the multiply-accumulate: flushed on M1, kept on M5, unknown between (ane-measurements 1.1). Where it is unknown
+        // the emulator takes the harsher: what trains here then trains there.
+        let finish = Finish { flush_subnormals: options.chip < Chip::H17, ..Finish::MATMUL };
         let shared = Arc::new(Shared::new(options.pool.clone(), options.matmul, finish));
         Emulator { info, options, compiles: AtomicU32::new(0), shared }
-    }
-
-    /// Whether an op can be executed. Those that cannot be are refused at compile, by name.
-    pub fn supports(op: OpKind) -> bool {
-        lower::supports(op)
     }
 }
 
@@ -157,7 +152,8 @@ impl Device for Emulator {
         let refused = |text| CompileError::Refused { program: name.into(), text };
         let function = program.program().functions.first().ok_or_else(|| refused("the program has no function".into()))?;
         let ports = Port::of_function(function, self.options.stride.align());
-        EmulatorProgram::compile(name, function, program.blobs(), ports, self.options.chip, seat)
+        let chip = (profile != Profile::Language).then_some(self.options.chip);
+        EmulatorProgram::compile(name, function, program.blobs(), ports, chip, seat)
             .map(|p| Arc::new(p) as Arc<dyn Program>)
             .map_err(refused)
     }
