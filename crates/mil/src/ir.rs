@@ -129,6 +129,9 @@ impl fmt::Display for DType {
     }
 }
 
+/// Highest rank that the language has (ane-facts 5.1).
+pub const MAX_RANK: usize = 5;
+
 /// A tensor type. Rank 0 is a scalar. A dimension of 0 stands for `?`: MIL has no empty axes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Type {

@@ -25,7 +25,7 @@ mod diagnostic;
 pub mod ir;
 mod live;
 pub mod ops;
-mod print;
+mod text;
 mod verify;
 mod word;
 
@@ -33,5 +33,5 @@ pub use arena::{Arena, Handle};
 pub use builder::{BuildError, Builder, Conv, Val};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use ir::{Arg, Blobs, Chip, DType, Def, Function, Literal, Op, Opset, Profile, Program, Span, Type, Value};
-pub use print::print;
+pub use text::{parse, print};
 pub use verify::{LINTS, Lint, Verified, verify};

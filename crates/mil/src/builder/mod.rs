@@ -28,7 +28,7 @@ mod ops;
 pub use ops::Conv;
 
 use crate::arena::Handle;
-use crate::ir::{Arg, DType, Def, Function, Literal, Op, Opset, Program, Span, Type, Value};
+use crate::ir::{Arg, DType, Def, Function, Literal, MAX_RANK, Op, Opset, Program, Span, Type, Value};
 use crate::ops::{Call, Kind, Need, OpKind};
 use crate::word;
 use std::collections::{BTreeMap, BTreeSet};
@@ -93,8 +93,8 @@ impl Builder {
         {
             return refuse(format!("is declared after `{last}`"), "declare inputs in alphabetical order: devices bind ports by name");
         }
-        if shape.contains(&0) {
-            return refuse(format!("has shape {shape:?}"), "every axis has at least one element");
+        if shape.contains(&0) || shape.len() > MAX_RANK {
+            return refuse(format!("has shape {shape:?}"), "give one to five axes with at least one element each");
         }
         if self.names.contains(name) {
             self.give_way(name);
@@ -138,7 +138,10 @@ impl Builder {
             if values.iter().any(|v| self.function.values.get(*v).is_none()) {
                 return Err(refuse(param, "is a value of another program".into(), "use values of this builder"));
             }
-            named.push((param.to_string(), self.name_literal(arg)));
+            if matches!(&arg, Arg::Literal(l) if l.ty().shape.contains(&0)) {
+                return Err(refuse(param, "is empty".into(), "give at least one entry"));
+            }
+            named.push((param.to_string(), arg));
         }
         for param in def.params {
             let given = named.iter().find(|(n, _)| n == param.name).map(|(_, a)| a);
@@ -148,13 +151,22 @@ impl Builder {
                 _ => {}
             }
         }
-        let op = Op { kind, args: named, attrs: Vec::new(), results: Vec::new(), span: Span::default() };
+        let mut op = Op { kind, args: named, attrs: Vec::new(), results: Vec::new(), span: Span::default() };
         let call = Call { function: &self.function, op: &op, def };
         crate::ops::check_domains(&call).map_err(|r| refuse(r.param, r.message, r.help))?;
         let types = match def.infer {
             Some(infer) => infer(&call).map_err(|r| refuse(r.param, r.message, r.help))?,
             None => return Err(refuse("", "has no type rule".into(), "write it as text, with its type declared")),
         };
+        if let Some(ty) = types.iter().find(|t| t.shape.len() > MAX_RANK) {
+            return Err(refuse(
+                "",
+                format!("gives {ty}, of rank {}", ty.shape.len()),
+                "MIL has five axes at most: merge some with reshape",
+            ));
+        }
+        // Constants come last: a call that is refused leaves nothing behind.
+        op.args = op.args.into_iter().map(|(param, arg)| (param, self.name_literal(arg))).collect();
         let number = self.made.entry(op_name).or_default();
         let stem = format!("{op_name}_{number}");
         *number += 1;

@@ -1,7 +1,7 @@
 //! One method for each op.
 
 use super::{BuildError, Builder, Val};
-use crate::ir::{Arg, DType, Literal, Type};
+use crate::ir::{Arg, DType, Literal, MAX_RANK, Type};
 use crate::ops::OpKind;
 
 type Built = Result<Val, BuildError>;
@@ -69,8 +69,8 @@ impl Builder {
         if !crate::word::is_blob_path(path) {
             return refuse("is no path of a weight file".into(), "write @model_path/ and then plain names: letters, digits, . _ - and /");
         }
-        if shape.contains(&0) {
-            return refuse(format!("has shape {shape:?}"), "every axis has at least one element");
+        if shape.contains(&0) || shape.len() > MAX_RANK {
+            return refuse(format!("has shape {shape:?}"), "give one to five axes with at least one element each");
         }
         Ok(Val(self.constant(Literal::Blob { ty: Type::f16(shape), path: path.into(), offset: 64 })))
     }

@@ -136,7 +136,7 @@ pub static LINTS: &[Lint] = &[
         "pad it with zeros",
         "programs.md 1 rule 2, 4 habit 8",
         |s, report| {
-            for (v, port) in s.ports().filter(|(v, _)| !s.is_conv_weight(*v)) {
+            for (_, port) in s.ports().filter(|(v, _)| !s.is_conv_weight(*v)) {
                 let width = port.ty.shape.last().copied().unwrap_or(1);
                 if width % 32 != 0 {
                     report(port.span, format!("port `{}` has {width} elements in its last axis, no multiple of 32", port.name));

@@ -13,7 +13,7 @@ pub(super) fn check(program: &Program, found: &mut Found) {
     if program.functions.is_empty() {
         found.push(Diagnostic::error("no-function", Span::default(), "the program has no function", "write `func main<ios18>(…)`"));
     }
-    if !matches!(program.version, (1, 0) | (1, 3)) {
+    if program.version != (1, 3) {
         let message = format!("program({}.{}) is not known", program.version.0, program.version.1);
         found.push(Diagnostic::error("version", Span::default(), message, "write program(1.3)"));
     }

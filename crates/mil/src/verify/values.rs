@@ -2,11 +2,9 @@
 
 use super::{Found, title};
 use crate::diagnostic::Diagnostic;
-use crate::ir::{Arg, Blobs, DType, Function, Literal, Op, Span, Type};
+use crate::ir::{Arg, Blobs, DType, Function, Literal, MAX_RANK, Op, Span, Type};
 use crate::ops::{Call, check_domains};
 
-/// Highest rank that the language has (ane-facts 5.1).
-const MAX_RANK: usize = 5;
 /// Most bytes of all values of a function together: no machine with a Neural Engine has as much memory. It keeps every
 /// size and sum of sizes far from overflow.
 const MAX_BYTES: u64 = 1 << 38;
