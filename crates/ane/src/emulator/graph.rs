@@ -107,18 +107,10 @@ pub(super) struct Conv {
 
 /// How an axis is folded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub(super) enum Reduce {
     Sum,
     Mean,
     Max,
-    Min,
-    Prod,
-    SumSquare,
-    L1,
-    L2,
-    LogSum,
-    LogSumExp,
 }
 
 impl Graph {

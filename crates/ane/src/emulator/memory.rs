@@ -72,18 +72,21 @@ pub(super) fn outputs_are_distinct(io: &Io) -> bool {
 }
 
 impl<'a> Space<'a> {
-    /// The buffers of a call whose outputs are distinct.
-    ///
-    /// # Safety
-    /// While this lives, the surfaces belong to the evaluation: nobody writes the inputs, nobody touches the outputs. The queue's claim
-    /// sees to that.
+    /// The buffers of a call whose outputs are distinct, for use in `Call::run` only: there the queue holds the surfaces for the
+    /// device (`Binding::claim`), so that nobody writes the inputs and nobody touches the outputs.
     ///
     /// # Panics
     /// When an output shares memory with another surface.
-    pub(super) unsafe fn new(io: &'a Io, consts: &'a [Arc<[f16]>], arena: &'a mut Memory) -> Space<'a> {
+    pub(super) fn new(io: &'a Io, consts: &'a [Arc<[f16]>], arena: Option<&'a mut Memory>) -> Space<'a> {
         assert!(outputs_are_distinct(io), "an output surface shares memory with another surface of the call");
         let raw = |surfaces: &[crate::Surface]| surfaces.iter().map(|s| Raw::of(s.memory())).collect();
-        Space { inputs: raw(&io.inputs), outputs: raw(&io.outputs), arena: Raw::of(arena), consts, life: PhantomData }
+        Space {
+            inputs: raw(&io.inputs),
+            outputs: raw(&io.outputs),
+            arena: arena.map_or(Raw(std::ptr::null_mut(), 0), |m| Raw::of(m)),
+            consts,
+            life: PhantomData,
+        }
     }
 
     /// The elements of `reads` and `writes`.

@@ -147,8 +147,8 @@ impl Device for Emulator {
             self.compiles.store(limit, Ordering::Relaxed);
             return Err(CompileError::Budget { program: name.into(), n, limit });
         }
-        let seat = Shared::seat(&self.shared, self.options.live_limit)
-            .map_err(|limit| CompileError::Live { program: name.into(), limit })?;
+        let seat =
+            Shared::seat(&self.shared, self.options.live_limit).map_err(|limit| CompileError::Live { program: name.into(), limit })?;
         let refused = |text| CompileError::Refused { program: name.into(), text };
         let function = program.program().functions.first().ok_or_else(|| refused("the program has no function".into()))?;
         let ports = Port::of_function(function, self.options.stride.align());

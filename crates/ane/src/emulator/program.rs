@@ -1,11 +1,10 @@
 //! A compiled program and its calls.
-#![allow(unsafe_code)]
 
 use super::exec::Machine;
+use super::lower;
 use super::memory::{Space, outputs_are_distinct};
 use super::plan::{Kind, Plan, plan};
 use super::view::View;
-use super::lower;
 use crate::device::{Call, CallStats, Dir, EvalError, Io, Port, Program};
 use crate::{BindError, Memory};
 use cpu::matmul::Path;
@@ -24,15 +23,15 @@ pub(super) struct Shared {
     pub(super) live: AtomicU32,
     /// Scratch memory for whichever call runs: large enough for every program compiled so far. Calls take turns at it, as they
     /// would at the chip.
-    arena: Mutex<Memory>,
+    arena: Mutex<Option<Memory>>,
 }
 
 /// A program's place among those alive.
 pub(super) struct Seat(Arc<Shared>);
 
 impl Shared {
-    pub(super) fn new(pool: Arc<Pool>, path: Path, finish: Finish) -> Result<Shared, crate::SurfaceError> {
-        Ok(Shared { pool, path, finish, live: AtomicU32::new(0), arena: Mutex::new(Memory::heap(0)?) })
+    pub(super) fn new(pool: Arc<Pool>, path: Path, finish: Finish) -> Shared {
+        Shared { pool, path, finish, live: AtomicU32::new(0), arena: Mutex::new(None) }
     }
 
     /// Takes a seat, or says how many there are.
@@ -67,7 +66,7 @@ impl EmulatorProgram {
         function: &Function,
         blobs: &Blobs,
         ports: Vec<Port>,
-        chip: Chip,
+        chip: Option<Chip>,
         seat: Seat,
     ) -> Result<EmulatorProgram, String> {
         let graph = lower::lower(function, blobs, chip)?;
@@ -78,8 +77,8 @@ impl EmulatorProgram {
         let plan = plan(&graph, &views(Dir::In), &views(Dir::Out))?;
         let bytes = plan.arena * 2;
         let mut arena = seat.0.arena.lock().unwrap_or_else(PoisonError::into_inner);
-        if arena.len() < bytes {
-            *arena = Memory::heap(bytes).map_err(|e| e.to_string())?;
+        if arena.as_ref().map_or(0, Memory::len) < bytes {
+            *arena = Some(Memory::heap(bytes).map_err(|e| e.to_string())?);
         }
         drop(arena);
         Ok(EmulatorProgram { name: name.into(), ports, plan, seat })
@@ -122,8 +121,7 @@ impl Call for EmulatorCall {
         let shared = &seat.0;
         let machine = Machine { pool: &shared.pool, path: shared.path, finish: shared.finish };
         let mut arena = shared.arena.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: `run` is called by the queue alone, which holds the call's surfaces for the device meanwhile (`Binding::claim`).
-        let mut space = unsafe { Space::new(&self.io, &plan.consts, &mut arena) };
+        let mut space = Space::new(&self.io, &plan.consts, arena.as_mut());
         let mut stats = CallStats::default();
         let mut before = begin;
         for step in &plan.steps {

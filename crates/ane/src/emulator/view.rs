@@ -173,11 +173,8 @@ impl Nest {
             }
         }
         let (inner, inner_strides) = loops.pop().unwrap_or_else(|| (1, vec![1; views.len()]));
-        let views = views
-            .iter()
-            .enumerate()
-            .map(|(i, v)| (v.offset, loops.iter().map(|(_, s)| s[i]).collect(), inner_strides[i]))
-            .collect();
+        let views =
+            views.iter().enumerate().map(|(i, v)| (v.offset, loops.iter().map(|(_, s)| s[i]).collect(), inner_strides[i])).collect();
         Ok(Nest { outer: loops.into_iter().map(|(n, _)| n).collect(), inner, views })
     }
 

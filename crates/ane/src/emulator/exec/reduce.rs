@@ -44,7 +44,7 @@ impl Reduce {
                 if let Ok(nest) = Nest::new(&[&row], 0) {
                     to_lanes(&nest, 0, input, 0, &mut wide);
                 }
-                let value = Finish::ELEMENTWISE.apply(fold(self.how, &mut wide));
+                let value = Finish::ELEMENTWISE.apply(fold(self.how, &wide));
                 from_lanes(&self.outer, 0, &[value], at, first, piece);
             }
         };
@@ -67,31 +67,10 @@ fn sum(x: &[f32]) -> f32 {
     lanes.iter().sum()
 }
 
-fn fold(how: graph::Reduce, x: &mut [f32]) -> f32 {
-    use graph::Reduce;
-    let max = |x: &[f32]| x.iter().fold(f32::NEG_INFINITY, |a, &b| if b > a { b } else { a });
+fn fold(how: graph::Reduce, x: &[f32]) -> f32 {
     match how {
-        Reduce::Sum => sum(x),
-        Reduce::Mean => sum(x) / x.len() as f32,
-        Reduce::Max => max(x),
-        Reduce::Min => x.iter().fold(f32::INFINITY, |a, &b| if b < a { b } else { a }),
-        Reduce::Prod => x.iter().product(),
-        Reduce::LogSum => sum(x).ln(),
-        Reduce::L1 => {
-            x.iter_mut().for_each(|x| *x = x.abs());
-            sum(x)
-        }
-        Reduce::SumSquare | Reduce::L2 => {
-            x.iter_mut().for_each(|x| *x *= *x);
-            if how == Reduce::L2 { sum(x).sqrt() } else { sum(x) }
-        }
-        Reduce::LogSumExp => {
-            let top = max(x);
-            if top.is_infinite() {
-                return top;
-            }
-            x.iter_mut().for_each(|x| *x = (*x - top).exp());
-            top + sum(x).ln()
-        }
+        graph::Reduce::Sum => sum(x),
+        graph::Reduce::Mean => sum(x) / x.len() as f32,
+        graph::Reduce::Max => x.iter().fold(f32::NEG_INFINITY, |a, &b| if b > a { b } else { a }),
     }
 }
