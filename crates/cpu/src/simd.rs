@@ -88,14 +88,14 @@ pub(crate) fn round(src: &[f32], dst: &mut [f16]) {
 }
 
 /// The portable form of [`widen`].
-pub(crate) fn widen_scalar(src: &[f16], dst: &mut [f32]) {
+fn widen_scalar(src: &[f16], dst: &mut [f32]) {
     for (d, s) in dst.iter_mut().zip(src) {
         *d = s.to_f32_const();
     }
 }
 
 /// The portable form of [`round`].
-pub(crate) fn round_scalar(src: &[f32], dst: &mut [f16]) {
+fn round_scalar(src: &[f32], dst: &mut [f16]) {
     for (d, s) in dst.iter_mut().zip(src) {
         *d = f16::from_f32_const(*s);
     }
@@ -112,6 +112,15 @@ pub(crate) unsafe fn store_tile(tile: &[f32], to: *mut f16, stride: usize, lines
         // SAFETY: the features were detected just now; the caller's promise is passed on.
         return unsafe { store_tile_avx512(tile, to, stride, lines, length, finish) };
     }
+    // SAFETY: the caller's promise is passed on.
+    unsafe { store_tile_by_lines(tile, to, stride, lines, length, finish) };
+}
+
+/// The portable form of [`store_tile`].
+///
+/// # Safety
+/// As [`store_tile`].
+unsafe fn store_tile_by_lines(tile: &[f32], to: *mut f16, stride: usize, lines: usize, length: usize, finish: Finish) {
     let mut half = [f16::ZERO; 32];
     for (i, line) in tile.chunks_exact(32).take(lines).enumerate() {
         finish.round(line, &mut half);
@@ -162,6 +171,11 @@ pub(crate) fn transpose_tile(tile: &[f32], out: &mut [f32]) {
         }
         return;
     }
+    transpose_by_lines(tile, out);
+}
+
+/// The portable form of [`transpose_tile`].
+fn transpose_by_lines(tile: &[f32], out: &mut [f32]) {
     for (r, line) in tile.chunks_exact(32).enumerate() {
         for (c, v) in line.iter().enumerate() {
             out[c * 32 + r] = *v;
@@ -282,4 +296,91 @@ fn round_f16c(src: &[f32], dst: &mut [f16]) {
         }
     }
     round_scalar(s.remainder(), d.into_remainder());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn same(a: &[f16], b: &[f16]) -> bool {
+        a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan())
+    }
+
+    /// Every form of widening and rounding that this CPU can run gives the bits of the portable one.
+    #[test]
+    fn all_instruction_sets_round_alike() {
+        let singles: Vec<f32> = (0..=u32::MAX).step_by(16_381).map(f32::from_bits).collect();
+        let mut want = vec![f16::ZERO; singles.len()];
+        round_scalar(&singles, &mut want);
+        let all: Vec<f16> = (0..=u16::MAX).map(f16::from_bits).collect();
+        let mut wide = vec![0f32; all.len()];
+        widen_scalar(&all, &mut wide);
+        let wide_bits = |x: &[f32]| x.iter().map(|x| if x.is_nan() { 0 } else { x.to_bits() }).collect::<Vec<_>>();
+        let (mut halves, mut again) = (vec![f16::ZERO; singles.len()], vec![0f32; all.len()]);
+        round(&singles, &mut halves);
+        widen(&all, &mut again);
+        assert!(same(&halves, &want) && wide_bits(&again) == wide_bits(&wide));
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("f16c") {
+            let n = singles.len() - 3; // leaves a tail
+            // SAFETY: the feature was detected just now.
+            unsafe {
+                round_f16c(&singles[..n], &mut halves[..n]);
+                widen_f16c(&all[..all.len() - 3], &mut again[..all.len() - 3]);
+            }
+            assert!(same(&halves, &want) && wide_bits(&again) == wide_bits(&wide), "f16c");
+        }
+    }
+
+    #[test]
+    fn all_instruction_sets_compute_alike() {
+        let pass = |x: &mut [f32]| {
+            for x in x {
+                *x = crate::math::tanh1(*x) + crate::math::exp1(*x) * 0.3;
+            }
+        };
+        let inputs: Vec<f32> = (-3000..3000).map(|i| i as f32 / 271.0).collect();
+        let (mut plain, mut best) = (inputs.clone(), inputs.clone());
+        pass(&mut plain);
+        dispatch(
+            #[inline(always)]
+            || pass(&mut best),
+        );
+        assert_eq!(plain, best);
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") {
+            let mut narrow = inputs;
+            // SAFETY: the feature was detected just now.
+            unsafe {
+                with_avx2(
+                    #[inline(always)]
+                    || pass(&mut narrow),
+                );
+            }
+            assert_eq!(plain, narrow);
+        }
+    }
+
+    #[test]
+    fn tiles_turn_and_store_alike() {
+        let tile: Vec<f32> = (0..1024).map(|i| (i as f32 - 500.0) * 97.0 + if i % 50 == 0 { f32::NAN } else { 0.0 }).collect();
+        let (mut turned, mut by_lines) = (vec![0f32; 1024], vec![1f32; 1024]);
+        transpose_tile(&tile, &mut turned);
+        transpose_by_lines(&tile, &mut by_lines);
+        assert!(turned.iter().zip(&by_lines).all(|(a, b)| a.to_bits() == b.to_bits()));
+        assert_eq!(turned[33 * 4].to_bits(), tile[33 * 4].to_bits());
+        assert_eq!(turned[5 * 32 + 7], tile[7 * 32 + 5]);
+        let flush = Finish { flush_subnormals: true, ..Finish::MATMUL };
+        for finish in [Finish::PLAIN, Finish::ELEMENTWISE, Finish::MATMUL, flush] {
+            for (lines, length) in [(32, 32), (3, 17), (32, 1), (1, 31)] {
+                let (mut fast, mut slow) = (vec![f16::ONE; 40 * 32], vec![f16::ONE; 40 * 32]);
+                // SAFETY: 32 lines of at most 32 elements, every 40, fit in both.
+                unsafe {
+                    store_tile(&tile, fast.as_mut_ptr(), 40, lines, length, finish);
+                    store_tile_by_lines(&tile, slow.as_mut_ptr(), 40, lines, length, finish);
+                }
+                assert!(same(&fast, &slow), "{finish:?} {lines} {length}");
+            }
+        }
+    }
 }

@@ -109,7 +109,7 @@ pub enum Par<'a> {
     Pool(&'a Pool),
 }
 
-/// C[b] = A[b] · B[b] with A `[m, k]` and B `[k, n]`, for b in 0..batch.
+/// C = A · B for each of `batch` matrices, with A `[m, k]` and B `[k, n]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dims {
     /// Number of products.

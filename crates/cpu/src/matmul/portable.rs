@@ -22,7 +22,7 @@ pub(super) fn run(par: Par<'_>, dims: Dims, a: Operand<'_>, b: Operand<'_>, out:
     if swap {
         matrices = matrices.into_iter().map(Part::transposed).collect();
     }
-    let height = (dims.m / 8).next_multiple_of(TILE).clamp(TILE, ROWS);
+    let height = (dims.m / 8).next_multiple_of(TILE).clamp(ROWS / 2, ROWS);
     let tasks: Vec<_> = matrices
         .iter_mut()
         .enumerate()

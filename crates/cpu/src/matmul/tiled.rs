@@ -22,8 +22,6 @@ const DEPTH: usize = 32;
 const STATIONARY: usize = 1 << 20;
 /// Packed bytes of the stationary operand over the whole contraction; at least one panel.
 const STATIONARY_TOTAL: usize = 16 << 20;
-/// Moving panels packed at a time.
-const GROUP: usize = 4;
 /// Bytes of fp32 sums that a part may hold between stretches.
 const SUMS: usize = 1 << 20;
 /// Multiplications below which a matmul is not worth waking threads for.
@@ -57,6 +55,11 @@ impl<'a> Lines<'a> {
             (Role::Rows, _, true) => 5,
             _ => 40,
         }
+    }
+
+    /// Panels that are packed at a time: neighbours of a source that lies across share its cache lines.
+    fn group(&self) -> usize {
+        if self.step_stride == 1 { 1 } else { 4 }
     }
 
     fn starting_at(&self, line: usize) -> Lines<'a> {
@@ -207,7 +210,8 @@ impl<'a> Product<'a> {
         let stretches = shared.blocks.div_ceil(depth);
         let kept = if stretches > 1 { panels * width } else { 1 };
         scratch::f32s(kept * TILE_LEN, |sums| {
-            scratch::moving(GROUP * depth * BLOCK, |packed| {
+            let at_a_time = self.moving.group();
+            scratch::moving(at_a_time * depth * BLOCK, |packed| {
                 for stretch in 0..stretches {
                     let range = stretch * depth..((stretch + 1) * depth).min(shared.blocks);
                     let length = range.len() * BLOCK;
@@ -216,8 +220,8 @@ impl<'a> Product<'a> {
                         let j = (j + turn * width / 2) % width;
                         shared.panel(self, stretch, j);
                     }
-                    for group in (0..panels).step_by(GROUP) {
-                        let members = GROUP.min(panels - group);
+                    for group in (0..panels).step_by(at_a_time) {
+                        let members = at_a_time.min(panels - group);
                         if !self.moving.pack(self.amx, panel + group, members, range.clone(), packed) {
                             self.finite.store(false, Ordering::Relaxed);
                         }
