@@ -49,9 +49,12 @@ impl Diagnostics {
     pub fn render(&self, file: &str, text: &str) -> String {
         let starts: Vec<usize> = std::iter::once(0).chain(text.match_indices('\n').map(|(i, _)| i + 1)).collect();
         let mut out = String::new();
-        for d in &self.0 {
-            // Writing to a String cannot fail.
+        // Writing to a String cannot fail.
+        for d in self.0.iter().take(RENDERED) {
             let _ = render_one(&mut out, d, file, text, &starts);
+        }
+        if self.0.len() > RENDERED {
+            let _ = writeln!(out, "… and {} more", self.0.len() - RENDERED);
         }
         out
     }
@@ -65,6 +68,8 @@ pub(crate) fn place(text: &str, starts: &[usize], at: usize) -> (usize, usize) {
     (line, before + 1)
 }
 
+/// Remarks that are shown; more help nobody.
+const RENDERED: usize = 200;
 /// Characters of a line that are shown; constants make lines of megabytes.
 const SHOWN: usize = 120;
 

@@ -41,12 +41,13 @@ fn infer(call: &Call<'_>) -> Result<Vec<Type>, Reject> {
     if sv != s {
         return Err(call.reject(2, format!("has {sv} rows where key has {s}"), "key and value must agree in the axis before the last"));
     }
-    let batch = broadcast(&batch_q, &batch_k).and_then(|b| broadcast(&b, &batch_v));
-    let Some(batch) = batch else {
-        let message = format!("has leading axes {batch_k:?} and value {batch_v:?} where query has {batch_q:?}");
-        return Err(call.reject(1, message, "leading axes must be equal or 1"));
-    };
-    let with = |tail: [u64; 2]| [batch.as_slice(), &tail].concat();
+    for (i, batch) in [(1, &batch_k), (2, &batch_v)] {
+        if *batch != batch_q {
+            let message = format!("has leading axes {batch:?} where query has {batch_q:?}");
+            return Err(call.reject(i, message, "leading axes must be equal: tile key and value"));
+        }
+    }
+    let with = |tail: [u64; 2]| [batch_q.as_slice(), &tail].concat();
     if call.has(3) {
         let (mask, scores) = (call.ty(3)?.shape, with([l, s]));
         if broadcast(&mask, &scores).as_ref() != Some(&scores) {

@@ -1,7 +1,7 @@
 //! Ops that give the same elements another shape.
 
 use super::{ALL, Call, Cost, Domain, I32, INDICES, MOVABLE, Need, OpDef, Reject, constant, tensor};
-use crate::ir::Type;
+use crate::ir::{MAX_RANK, Type};
 
 /// The same elements, row-major, in another shape.
 pub(super) const RESHAPE: OpDef = OpDef {
@@ -37,6 +37,9 @@ pub(super) const EXPAND_DIMS: OpDef = OpDef {
     infer: Some(|call| {
         let x = call.ty(0)?;
         let rank = x.shape.len() + call.ints(1)?.len();
+        if rank > MAX_RANK {
+            return Err(call.reject(1, format!("makes {rank} axes"), "MIL has five at most"));
+        }
         let axes = call.axes(1, rank)?;
         let mut old = x.shape.iter().copied();
         let shape = (0..rank).map(|i| if axes.contains(&i) { 1 } else { old.next().unwrap_or(1) }).collect();

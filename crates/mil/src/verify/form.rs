@@ -99,7 +99,8 @@ fn check_op(function: &Function, op: &Op, found: &mut Found) {
         Err(reject) => return error("opset", reject.message, reject.help),
     };
     let op_name = title(function, op);
-    for (i, (name, _)) in op.args.iter().enumerate() {
+    // Among more arguments than there are parameters, the first ones hold an unknown or a repeated one already.
+    for (i, (name, _)) in op.args.iter().enumerate().take(call.def.params.len() + 1) {
         if !call.def.params.iter().any(|p| p.name == name) {
             let known: Vec<&str> = call.def.params.iter().map(|p| p.name).collect();
             error("unknown-argument", format!("{op_name} has no parameter `{name}`"), &format!("it has: {}", known.join(", ")));
@@ -125,7 +126,7 @@ fn check_op(function: &Function, op: &Op, found: &mut Found) {
             _ => {}
         }
     }
-    for (i, (name, literal)) in op.attrs.iter().enumerate() {
+    for (i, (name, literal)) in op.attrs.iter().enumerate().take(3) {
         match (name.as_str(), literal) {
             ("name", Literal::Text(_)) => {}
             ("name", _) => error("attribute", format!("attribute `name` of {op_name} is no string"), "write name = string(\"…\")"),

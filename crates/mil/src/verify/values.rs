@@ -4,6 +4,7 @@ use super::{Found, title};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Arg, Blobs, DType, Function, Literal, MAX_RANK, Op, Span, Type};
 use crate::ops::{Call, check_domains};
+use std::collections::HashSet;
 
 /// Most bytes of all values of a function together: no machine with a Neural Engine has as much memory. It keeps every
 /// size and sum of sizes far from overflow.
@@ -128,9 +129,10 @@ fn check_results(function: &Function, found: &mut Found) {
     if function.results.is_empty() {
         error(function.span, format!("`{}` returns nothing", function.name), "return at least one value");
     }
-    for (i, v) in function.results.iter().enumerate() {
+    let mut seen = HashSet::new();
+    for v in &function.results {
         let value = &function.values[*v];
-        if function.results[..i].contains(v) {
+        if !seen.insert(v) {
             error(value.span, format!("`{}` is returned twice", value.name), "return it once");
         }
         if function.constant(*v).is_some() {

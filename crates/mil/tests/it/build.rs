@@ -35,7 +35,8 @@ fn mistakes_are_errors_of_the_call() {
     refused(b.input("y z", &[1]), "is no name");
     refused(b.input("y", &[0]), "at least one element");
     refused(b.input("y", &[1; 6]), "one to five axes");
-    refused(b.expand_dims(x, &[0, 1]), "of rank 6");
+    refused(b.expand_dims(x, &[0, 1]), "makes 6 axes");
+    refused(b.reshape(x, &[1, 1, 1, 1, 64, 64]), "of rank 6");
     refused(b.input("y\"); }", &[1]), "is no name");
     let mut earlier = Builder::new(Opset::Ios17);
     let x = earlier.input("x", &[1, 4, 4]).unwrap();

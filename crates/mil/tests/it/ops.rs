@@ -232,15 +232,50 @@ fn conv() {
 
 #[test]
 fn attention() {
-    let p = "tensor<fp16, [2, 3, 5, 4]> x, tensor<fp16, [2, 1, 7, 4]> y, tensor<fp16, [2, 1, 7, 6]> z, tensor<fp16, [5, 7]> m";
+    let p = "tensor<fp16, [2, 3, 5, 4]> x, tensor<fp16, [2, 3, 7, 4]> y, tensor<fp16, [2, 3, 7, 6]> z, tensor<fp16, [5, 7]> m, tensor<fp16, [2, 1, 7, 4]> o";
     gives(p, "tensor<fp16, [2, 3, 5, 6]> r = scaled_dot_product_attention(query = x, key = y, value = z, attn_mask = m);");
     let bad = "tensor<fp16, [2, 3, 5, 6]> r = scaled_dot_product_attention";
     refuses(p, &format!("{bad}(query = x, key = z, value = z);"), "rows of length 6 where query has 4");
     refuses(p, &format!("{bad}(query = x, key = y, value = x);"), "has 5 rows where key has 7");
     refuses(p, &format!("{bad}(query = x, key = y, value = z, attn_mask = y);"), "must broadcast to the scores");
     refuses(p, &format!("{bad}(query = x, key = y, value = m);"), "same rank");
+    refuses(p, &format!("{bad}(query = x, key = o, value = z);"), "`key` of `r` (scaled_dot_product_attention) has leading axes [2, 1]");
     let text = program(p, &format!("{bad}(query = x, key = y, value = z);"), "r").replace("ios18", "ios17");
     assert!(check(&text).unwrap_err().to_string().contains("does not exist in ios17"));
+}
+
+/// What `look` sees of the one op of a program.
+fn seen<T>(params: &str, statement: &str, look: impl Fn(&mil::ops::Call<'_>) -> T) -> T {
+    let verified = check(&program(params, statement, "r")).unwrap();
+    let function = &verified.program().functions[0];
+    look(&mil::ops::Call::new(function, function.ops.iter().next().unwrap().1).unwrap())
+}
+
+#[test]
+fn windows_of_conv_are_resolved() {
+    let window = |kernel: usize, strides: i64, pad_type: &str, out: usize| {
+        let params = format!("tensor<fp16, [1, 2, 9]> x, tensor<fp16, [4, 2, {kernel}]> y");
+        let args = format!("x = x, weight = y, strides = {}, pad_type = string(\"{pad_type}\")", ints(&[strides]));
+        seen(&params, &format!("tensor<fp16, [1, 4, {out}]> r = conv({args});"), |call| mil::ops::Window::of(call).unwrap())
+    };
+    assert_eq!(window(3, 2, "valid", 4).pads, [(0, 0)]);
+    assert_eq!(window(3, 2, "same", 5).pads, [(1, 1)]);
+    assert_eq!(window(2, 1, "same", 9).pads, [(0, 1)]);
+    assert_eq!(window(2, 1, "same_lower", 9).pads, [(1, 0)]);
+    let plain = window(1, 3, "same", 3);
+    assert_eq!((plain.strides, plain.dilations, plain.pads, plain.groups), (vec![3], vec![1], vec![(0, 0)], 1));
+}
+
+#[test]
+fn windows_of_slices_are_resolved() {
+    let args = format!("x = x, begin = {}, end = {}, stride = {}", ints(&[-1, 1]), ints(&[-6, 0]), ints(&[-2, 1]));
+    let statement = format!("tensor<fp16, [3]> r = slice_by_index({args}, squeeze_mask = tensor<bool, [2]>([false, true]));");
+    let cuts = seen("tensor<fp16, [6, 2]> x", &statement, |call| mil::ops::Cut::of(call).unwrap());
+    let cut = |begin, step, len, squeeze| mil::ops::Cut { begin, step, len, squeeze };
+    assert_eq!(cuts, [cut(5, -2, 3, false), cut(1, 1, 1, true)]);
+    let statement = format!("tensor<fp16, [2, 1]> r = slice_by_size(x = x, begin = {}, size = {});", ints(&[4, 1]), ints(&[-1, 1]));
+    let cuts = seen("tensor<fp16, [6, 2]> x", &statement, |call| mil::ops::Cut::of(call).unwrap());
+    assert_eq!(cuts, [cut(4, 1, 2, false), cut(1, 1, 1, false)]);
 }
 
 #[test]
