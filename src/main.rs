@@ -1,2 +1,33 @@
-//! The program.
-fn main() {}
+//! The program `anneal`: flags in, exit code out. What it does is in `cmd`, one file a command.
+#![forbid(unsafe_code)]
+
+mod args;
+mod cmd;
+mod console;
+mod failure;
+mod models;
+mod resolve;
+mod resume;
+
+use args::{BenchCommand, Cli, Command};
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Train(args) => cmd::train::run(*args),
+        Command::Generate(args) => cmd::generate::run(args),
+        Command::Eval(args) => cmd::eval::run(args),
+        Command::Doctor(args) => cmd::doctor::run(args),
+        Command::Import(args) => cmd::import::run(args),
+        Command::Export(args) => cmd::export::run(args),
+        Command::Bench(BenchCommand::Step(args)) => cmd::bench::step(args),
+    };
+    match outcome {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::from(failure.code)
+        }
+    }
+}

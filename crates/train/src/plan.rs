@@ -51,6 +51,16 @@ impl ChipName {
             ChipName::M5 => mil::Chip::H17,
         }
     }
+
+    /// Highest fp16 rate measured on such a chip, in TFLOP/s, where one is published (ane-facts: conv chains; M3 is a Pro's).
+    pub fn peak_tflops(self) -> Option<f64> {
+        match self {
+            ChipName::M1 | ChipName::M2 => None,
+            ChipName::M3 => Some(10.0),
+            ChipName::M4 => Some(18.6),
+            ChipName::M5 => Some(12.4),
+        }
+    }
 }
 
 impl std::fmt::Display for ChipName {
@@ -187,7 +197,7 @@ pub struct Plan {
     pub cadence: Cadence,
     /// Text samples.
     pub sample: SamplePlan,
-    /// Seconds of training, all processes together, after which the run is saved and stops.
+    /// Seconds of training, restarts included, after which the run is saved and stops.
     pub wall_time: Option<u64>,
     /// A step after which the run is saved and stops, the schedule being that of the whole run.
     pub stop_at: Option<u64>,

@@ -120,9 +120,16 @@ impl Trainer<'_> {
         let texts = Sampler::new(&self.machine, &self.plan, tokenizer).and_then(|mut sampler| {
             (1..=FINAL_SAMPLES).map(|n| sampler.sample(tokenizer, params, self.plan.seed ^ (n << 32))).collect::<Result<Vec<_>, _>>()
         });
-        texts.unwrap_or_else(|e| {
-            tell(&mut self.dir, self.observer, &Event::Warning(&format!("no samples: {e}")));
-            Vec::new()
-        })
+        match texts {
+            Ok(texts) => {
+                // A copy for later; what matters is saved already.
+                let _ = self.dir.write("samples/final.txt", texts.join("\n\n").as_bytes());
+                texts
+            }
+            Err(e) => {
+                tell(&mut self.dir, self.observer, &Event::Warning(&format!("no samples: {e}")));
+                Vec::new()
+            }
+        }
     }
 }

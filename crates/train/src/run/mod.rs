@@ -56,7 +56,7 @@ pub struct Session<'a> {
     pub inputs: Inputs,
     /// The plan's weights, where the caller has read them already.
     pub weights: Option<Vec<Vec<f32>>>,
-    /// Lines to tell before anything else.
+    /// What was said before the run began, for its log.
     pub opening: Vec<String>,
     /// Whether to stop.
     pub stop: Stop,

@@ -86,6 +86,12 @@ impl Record {
         self.processes.iter().map(|p| p.seconds).sum()
     }
 
+    /// Seconds of the processes that the current one, the last, was restarted from.
+    pub(crate) fn seconds_before(&self) -> f64 {
+        let chain = self.processes.iter().rev();
+        chain.clone().skip(1).zip(chain.take_while(|p| p.restarted)).map(|(before, _)| before.seconds).sum()
+    }
+
     /// Sums over all processes.
     pub(crate) fn totals(&self) -> Process {
         self.processes.iter().fold(Process::default(), |mut sum, p| {
@@ -112,4 +118,20 @@ pub(crate) fn unix_seconds() -> u64 {
 /// The machine's name.
 pub(crate) fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_restarted_process_counts_the_time_of_those_before_it() {
+        let process = |seconds, restarted| Process { seconds, restarted, ..Process::default() };
+        let mut record = Record { processes: vec![process(1.0, false), process(2.0, false)], ..Record::default() };
+        assert_eq!(record.seconds_before(), 0.0);
+        record.processes.extend([process(4.0, true), process(8.0, true)]);
+        assert_eq!(record.seconds_before(), 6.0);
+        assert_eq!(record.restarts(), 2);
+        assert_eq!(record.seconds(), 15.0);
+    }
 }

@@ -60,9 +60,7 @@ impl<'a> Trainer<'a> {
             super::check_fresh(&plan.run_dir)?;
         }
         let mut dir = RunDir::open(&plan.run_dir)?;
-        for line in opening {
-            tell(&mut dir, observer, &Event::Note(&line));
-        }
+        opening.iter().for_each(|line| dir.log(line));
         let Start { step, params, opt, scaler, tokens_seen, warnings } = start::find(&plan, from, &inputs, weights)?;
         warnings.iter().for_each(|warning| tell(&mut dir, observer, &Event::Warning(warning)));
         dir.write("config.toml", plan.config_toml.as_bytes())?;
@@ -72,6 +70,9 @@ impl<'a> Trainer<'a> {
         JsonLines::truncate_to_step(&RealFs, &dir.metrics(), step)?;
         let metrics = JsonLines::append_to(&RealFs, &dir.metrics())?;
         let mut record = Record::read(dir.path())?;
+        if record.program.is_empty() {
+            record.program = env!("CARGO_PKG_VERSION").into();
+        }
         record.model = plan.model_name.clone();
         record.parameters = plan.model.parameter_count();
         record.processes.push(process(&plan, &machine, step, previous.is_some()));
@@ -123,7 +124,7 @@ impl<'a> Trainer<'a> {
 
     /// Steps until something ends them.
     fn steps(&mut self, net: &mut Net) -> Result<Ending, RunError> {
-        let elsewhere = self.record.seconds() - self.started.elapsed().as_secs_f64();
+        let before = self.record.seconds_before();
         loop {
             if self.step >= self.plan.last_step() {
                 return Ok(if self.step >= self.plan.schedule.iters { Ending::Finished } else { Ending::StoppedAt });
@@ -131,7 +132,7 @@ impl<'a> Trainer<'a> {
             if let Some(signal) = self.stop.asked() {
                 return Ok(Ending::Signal(signal));
             }
-            if self.plan.wall_time.is_some_and(|limit| elsewhere + self.started.elapsed().as_secs_f64() >= limit as f64) {
+            if self.plan.wall_time.is_some_and(|limit| before + self.started.elapsed().as_secs_f64() >= limit as f64) {
                 return Ok(Ending::WallTime);
             }
             let budget = self.machine.device.budget();

@@ -1,0 +1,9 @@
+//! The commands.
+
+pub(crate) mod bench;
+pub(crate) mod doctor;
+pub(crate) mod eval;
+pub(crate) mod export;
+pub(crate) mod generate;
+pub(crate) mod import;
+pub(crate) mod train;
