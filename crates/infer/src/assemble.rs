@@ -96,6 +96,20 @@ impl Assembly {
         }
     }
 
+    /// Whether `values` are the model's: one vector a parameter, each as long as the configuration says.
+    ///
+    /// # Errors
+    /// The first that is not.
+    pub fn check(&self, values: &[Vec<f32>]) -> Result<(), InferError> {
+        for (i, p) in self.parameters.iter().enumerate() {
+            let found = values.get(i).map_or(0, Vec::len);
+            if found != p.len() {
+                return Err(InferError::Weights { name: p.name.clone(), found, wanted: p.len() });
+            }
+        }
+        Ok(())
+    }
+
     /// The index of a parameter by role and layer.
     pub fn param(&self, role: Role, layer: usize) -> usize {
         let found = self.parameters.iter().position(|p| p.role == role && p.layer.is_none_or(|l| l == layer));

@@ -103,8 +103,8 @@ impl Network {
     ) -> Result<Network, InferError> {
         let programs = layer_programs(config, shape, options)?;
         let parameters = config.parameters();
-        check_values(&parameters, values)?;
         let mut a = Assembly::new(machine, parameters);
+        a.check(values)?;
         for spec in programs.layer() {
             if uses == Use::Training || is_forward(spec) {
                 a.load(spec.clone(), 0, config.n_layers, values)?;
@@ -203,8 +203,9 @@ impl Network {
     /// The forward pass: from tokens (see [`Network::columns_of`]) to logits, which [`Head::read`] opens.
     ///
     /// # Errors
-    /// When an evaluation failed.
+    /// When the values are not the configuration's, or an evaluation failed.
     pub fn forward(&self, values: &[Vec<f32>], columns: &[u32]) -> Result<(), InferError> {
+        self.assembly.check(values)?;
         let (pool, t, eps) = (&*self.machine.pool, self.columns(), self.config.norm_eps);
         let mut inv_rms = vec![0.0; t];
         let mut x = vec![0.0; self.config.dim * t];
@@ -233,14 +234,4 @@ fn rope_of(config: &Config, shape: Shape) -> Rope {
         model::Rope::Interleaved => cpu::rope::Style::Interleaved,
     };
     Rope::new(config.head_dim, f64::from(config.rope_theta), 0..shape.seq_padded(), style)
-}
-
-fn check_values(parameters: &[model::ParamSpec], values: &[Vec<f32>]) -> Result<(), InferError> {
-    for (i, p) in parameters.iter().enumerate() {
-        let found = values.get(i).map_or(0, Vec::len);
-        if found != p.len() {
-            return Err(InferError::Weights { name: p.name.clone(), found, wanted: p.len() });
-        }
-    }
-    Ok(())
 }

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 
 mod causality;
+mod determinism;
+mod faults;
 mod golden;
 mod loss_scale;
 mod support;
