@@ -246,10 +246,11 @@ impl<'a> Planner<'a> {
         Ok(to)
     }
 
-    /// Where to read a value without walking backwards.
+    /// Where to read a value without walking backwards or standing still.
     fn forward(&mut self, value: ValueId) -> Result<Loc, Replan> {
         let loc = self.loc(value);
-        if loc.view.strides.iter().all(|&s| s >= 0) { Ok(loc) } else { self.dense(value) }
+        let walks = loc.view.strides.iter().zip(&loc.view.dims).all(|(&s, &d)| s > 0 || d == 1);
+        if walks { Ok(loc) } else { self.dense(value) }
     }
 
     /// A value that shows another's elements.

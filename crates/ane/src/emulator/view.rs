@@ -252,7 +252,8 @@ mod tests {
         assert_eq!(places(&port), places(&heads));
         assert!(port.reshape(&[1, 2, 12]).is_none(), "padded rows cannot be merged");
         let turned = heads.permute(&[0, 1, 3, 2]);
-        assert!(turned.reshape(&[8, 3]).is_some());
+        assert!(turned.reshape(&[2, 2, 2, 3]).is_some());
+        assert!(turned.reshape(&[8, 3]).is_none());
         assert!(turned.reshape(&[2, 12]).is_none());
         assert_eq!(View::dense(&[1, 1]).reshape(&[]).unwrap().numel(), 1);
         assert_eq!(View::dense(&[2, 3]).reshape(&[3, 2, 1, 1]).unwrap(), View::dense(&[3, 2, 1, 1]));

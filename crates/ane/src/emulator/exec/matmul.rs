@@ -33,7 +33,8 @@ impl Matrix {
 }
 
 impl Matmul {
-    /// Plans it. `a`, `b` and `out` have equal rank and leading axes, and no negative strides; `bias` is `[m]`.
+    /// Plans it. `a`, `b` and `out` have equal rank and leading axes, no negative strides, and no repetition in the
+    /// last two axes; `bias` is `[m]`.
     /// `Err(0)`: the output overlaps itself.
     pub(in crate::emulator) fn new(out: &View, a: &View, b: &View, bias: Option<&View>) -> Result<Matmul, usize> {
         crate::emulator::view::Nest::new(&[out], 1)?;
@@ -53,7 +54,12 @@ impl Matmul {
             }
         }
         let (batch, strides) = loops.pop().unwrap_or((1, [0; 3]));
-        let matrix = |v: &View, batch| Matrix { offset: v.offset, batch, row: stride(v, lead), col: stride(v, lead + 1) };
+        // An axis of one element has stride 0 here; the library wants the stride that it would have.
+        let matrix = |v: &View, batch| {
+            let col = stride(v, lead + 1).max(1);
+            let row = if v.dims[lead] == 1 { col * v.dims[lead + 1] } else { stride(v, lead) };
+            Matrix { offset: v.offset, batch, row, col }
+        };
         let dims = Dims { batch, m: out.dims[lead], n: out.dims[lead + 1], k: a.dims[lead + 1] };
         Ok(Matmul {
             dims,

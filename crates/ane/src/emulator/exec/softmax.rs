@@ -35,6 +35,10 @@ impl Softmax {
             for at in (from..to).step_by(len) {
                 wide[len..].fill(f32::NEG_INFINITY);
                 to_lanes(nest, 1, input, at, &mut wide[..len]);
+                // inf - inf is 0 to the chip: equal shares, and none to the padding.
+                if wide[..len].iter().all(|&x| x == f32::NEG_INFINITY) {
+                    wide[..len].fill(0.0);
+                }
                 cpu::softmax::normalise(&mut wide);
                 cpu::round::round(&wide[..len], &mut rounded);
                 from_lanes(nest, 0, &rounded, at, first, piece);
