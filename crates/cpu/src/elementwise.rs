@@ -40,7 +40,7 @@ pub fn round_into(pool: &Pool, x: &[f32], out: ViewMut<'_>) {
     out.sub_rows(0..x.len() / t).par_rows_mut(pool, |r, row| round(&x[r * t..][..t], row));
 }
 
-/// out[d, t] = table[tokens[t], d]: the embedding of a sequence, channels first.
+/// `out[d, t] = table[tokens[t], d]`: the embedding of a sequence, channels first.
 ///
 /// `table`: `[V, D]`; `out`: `[D, T]`.
 ///
@@ -70,7 +70,7 @@ pub fn embed(pool: &Pool, table: &[f32], tokens: &[u32], out: &mut [f32]) {
     });
 }
 
-/// grad[tokens[t], d] += weight · dx[d, t], tokens in order: the gradient of [`embed`].
+/// `grad[tokens[t], d] += weight · dx[d, t]`, tokens in order: the gradient of [`embed`].
 ///
 /// `grad`: `[V, D]`; `dx`: `[D, T]`.
 ///

@@ -13,7 +13,7 @@ use super::target::TILE;
 use super::{Dims, Operand, Output, Par, Part, for_each, scratch};
 use half::f16;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Longest stretch of the contraction that is multiplied at a time, in blocks of 32.
@@ -184,27 +184,30 @@ impl<'a> Product<'a> {
     fn run(&self, par: Par<'_>, part: Part<'_>) {
         let mut part = if self.moving_is_left { part } else { part.transposed() };
         let blocks = self.moving.steps.div_ceil(TILE);
-        let depth = blocks.div_ceil(blocks.div_ceil(DEPTH));
+        let stretches = blocks.div_ceil(DEPTH);
+        let depth = blocks.div_ceil(stretches);
         let panel_bytes = BLOCK * size_of::<u16>();
         let width = (STATIONARY / (depth * panel_bytes)).min(STATIONARY_TOTAL / (blocks * panel_bytes)).max(1);
         let threads = if let Par::Pool(pool) = par { pool.threads() } else { 1 };
         for first in (0..self.stationary.panels()).step_by(width) {
             let width = width.min(self.stationary.panels() - first);
-            // Scheduling only: about four parts a thread, and sums between stretches that stay in the cache.
-            let mut height = self.moving.panels().div_ceil(4 * threads).clamp(1, 64);
-            if blocks > depth {
+            // Scheduling only. Several parts a thread balance the load; over a long contraction every part reads all of the
+            // stationary panels again, so there are fewer, with sums between stretches that stay in the cache.
+            let parts = threads * [4, 2, 2, 2, 1][(stretches - 1).min(4)];
+            let mut height = self.moving.panels().div_ceil(parts).clamp(1, 64);
+            if stretches > 1 {
                 height = height.min((SUMS / (width * TILE_LEN * size_of::<f32>())).max(1));
             }
             scratch::u16s(blocks * width * BLOCK, |buffer| {
                 let shared = Shared::new(self.stationary.starting_at(first * TILE), buffer, width, blocks, depth);
                 let parts = part.split_rows(height * TILE);
-                for_each(par, parts, |i, part| self.part(&shared, first, i, i * height, part));
+                for_each(par, parts, |i, part| self.part(&shared, first, i * height, part));
             });
         }
     }
 
     /// Multiplies the moving panels from `panel` on that make up `part` with the shared ones.
-    fn part(&self, shared: &Shared<'_>, first: usize, turn: usize, panel: usize, mut part: Part<'_>) {
+    fn part(&self, shared: &Shared<'_>, first: usize, panel: usize, mut part: Part<'_>) {
         let panels = part.rows.div_ceil(TILE);
         let (width, depth) = (shared.width, shared.depth);
         let stretches = shared.blocks.div_ceil(depth);
@@ -215,11 +218,7 @@ impl<'a> Product<'a> {
                 for stretch in 0..stretches {
                     let range = stretch * depth..((stretch + 1) * depth).min(shared.blocks);
                     let length = range.len() * BLOCK;
-                    // Threads start at different panels, so that they pack instead of waiting for each other.
-                    for j in 0..width {
-                        let j = (j + turn * width / 2) % width;
-                        shared.panel(self, stretch, j);
-                    }
+                    shared.prepare(self, stretch);
                     for group in (0..panels).step_by(at_a_time) {
                         let members = at_a_time.min(panels - group);
                         if !self.moving.pack(self.amx, panel + group, members, range.clone(), packed) {
@@ -265,6 +264,8 @@ struct Shared<'a> {
     depth: usize,
     /// One per (stretch, panel).
     cells: Vec<Cell<'a>>,
+    /// Per stretch: the first panel that no thread has set about.
+    next: Vec<AtomicUsize>,
 }
 
 struct Cell<'a> {
@@ -280,7 +281,22 @@ impl<'a> Shared<'a> {
             let cell = |room| Cell { room: Mutex::new(Some(room)), packed: OnceLock::new() };
             cells.extend(stretch.chunks_exact_mut(length).map(cell));
         }
-        Shared { source, width, blocks, depth, cells }
+        let next = (0..cells.len() / width).map(|_| AtomicUsize::new(0)).collect();
+        Shared { source, width, blocks, depth, cells, next }
+    }
+
+    /// Returns when all panels of a stretch are packed, having packed those that nobody else was about to.
+    fn prepare(&self, product: &Product<'_>, stretch: usize) {
+        loop {
+            let panel = self.next[stretch].fetch_add(1, Ordering::Relaxed);
+            if panel >= self.width {
+                break;
+            }
+            self.panel(product, stretch, panel);
+        }
+        for panel in 0..self.width {
+            self.panel(product, stretch, panel);
+        }
     }
 
     fn panel(&self, product: &Product<'_>, stretch: usize, panel: usize) -> &'a [u16] {
