@@ -55,11 +55,17 @@ impl Memory {
     /// When there is not enough.
     pub fn heap(bytes: usize) -> Result<Memory, SurfaceError> {
         let out_of_memory = || SurfaceError::Memory { bytes };
-        let layout = std::alloc::Layout::from_size_align(bytes.max(64), 64).map_err(|_| out_of_memory())?;
+        // Asking the allocator for 64-byte alignment would make it write the zeros itself, and every page with them; at its natural
+        // alignment it takes fresh pages as they come. So align by hand.
+        const ALIGN: usize = 64;
+        let size = bytes.max(1).checked_add(ALIGN).ok_or_else(out_of_memory)?;
+        let layout = std::alloc::Layout::from_size_align(size, 16).map_err(|_| out_of_memory())?;
         // SAFETY: the layout has a size above zero.
-        let base = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) }).ok_or_else(out_of_memory)?;
-        // SAFETY: freshly allocated and zeroed, aligned to 64; `Heap` frees it when dropped and nobody else has the pointer.
-        Ok(unsafe { Memory::new(base, bytes, Box::new(Heap { base, layout })) })
+        let block = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) }).ok_or_else(out_of_memory)?;
+        // SAFETY: at most 63 bytes on, inside the block, which is 64 bytes longer than asked.
+        let base = unsafe { block.add(block.align_offset(ALIGN).min(ALIGN)) };
+        // SAFETY: `bytes` zeroed bytes from an aligned base; `Heap` frees the block when dropped and nobody else has the pointer.
+        Ok(unsafe { Memory::new(base, bytes, Box::new(Heap { block, layout })) })
     }
 
     /// First byte. Reading or writing through it is up to the holder of the surface's flag.
@@ -79,7 +85,7 @@ impl Memory {
 }
 
 struct Heap {
-    base: NonNull<u8>,
+    block: NonNull<u8>,
     layout: std::alloc::Layout,
 }
 
@@ -93,7 +99,7 @@ unsafe impl Sync for Heap {}
 impl Drop for Heap {
     fn drop(&mut self) {
         // SAFETY: allocated in `Memory::heap` with this very layout, freed once.
-        unsafe { std::alloc::dealloc(self.base.as_ptr(), self.layout) }
+        unsafe { std::alloc::dealloc(self.block.as_ptr(), self.layout) }
     }
 }
 
