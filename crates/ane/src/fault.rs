@@ -121,10 +121,8 @@ impl Device for Faulty {
     }
 
     fn compile(&self, name: &str, program: &Verified) -> Result<Arc<dyn Program>, CompileError> {
-        let refused = || CompileError::Refused {
-            program: name.into(),
-            text: "_ANECompiler : ANECCompile() FAILED (injected by --fault)".into(),
-        };
+        let refused =
+            || CompileError::Refused { program: name.into(), text: "_ANECompiler : ANECCompile() FAILED (injected by --fault)".into() };
         match self.plan.next(FaultCall::Compile) {
             Some(FaultKind::Hang) => hang(),
             Some(_) => return Err(refused()),

@@ -32,10 +32,11 @@ impl Device for Null {
 
     fn compile(&self, name: &str, program: &Verified) -> Result<Arc<dyn Program>, CompileError> {
         self.compiles.fetch_add(1, Ordering::Relaxed);
-        let function = program.program().functions.first().ok_or_else(|| CompileError::Refused {
-            program: name.into(),
-            text: "the program has no function".into(),
-        })?;
+        let function = program
+            .program()
+            .functions
+            .first()
+            .ok_or_else(|| CompileError::Refused { program: name.into(), text: "the program has no function".into() })?;
         Ok(Arc::new(NullProgram { name: name.into(), ports: Port::of_function(function, 64) }))
     }
 

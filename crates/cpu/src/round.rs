@@ -31,7 +31,7 @@ pub struct Finish {
     pub limit: f32,
     /// A subnormal result becomes +0 (the multiply-accumulate of H13, ane-measurements 1.1).
     pub flush_subnormals: bool,
-    /// A NaN result becomes +0: the chip never outputs NaN (ane-measurements 1.3).
+    /// A NaN result becomes +0, and a matmul takes a NaN operand for +inf: the chip never outputs NaN (ane-measurements 1.3).
     pub nan_to_zero: bool,
 }
 

@@ -15,6 +15,7 @@ const COLS: usize = 512;
 const DEPTH: usize = 512;
 
 pub(super) fn run(par: Par<'_>, dims: Dims, a: Operand<'_>, b: Operand<'_>, out: Output<'_>) {
+    let nan_is_infinity = matches!(&out, Output::F16 { finish, .. } if finish.nan_to_zero);
     // Tasks cut the longer side of the result.
     let swap = dims.n > dims.m;
     let (dims, a, b) = if swap { (dims.swapped(), b.t(), a.t()) } else { (dims, a, b) };
@@ -28,11 +29,11 @@ pub(super) fn run(par: Par<'_>, dims: Dims, a: Operand<'_>, b: Operand<'_>, out:
         .enumerate()
         .flat_map(|(batch, m)| m.split_rows(height).into_iter().enumerate().map(move |(i, part)| (batch, i * height, part)))
         .collect();
-    for_each(par, tasks, |_, (batch, row, part)| block_row(dims, row, a.batch(batch), b.batch(batch), part));
+    for_each(par, tasks, |_, (batch, row, part)| block_row(dims, row, a.batch(batch), b.batch(batch), nan_is_infinity, part));
 }
 
 /// All columns of some rows.
-fn block_row(dims: Dims, row: usize, a: Operand<'_>, b: Operand<'_>, mut part: Part<'_>) {
+fn block_row(dims: Dims, row: usize, a: Operand<'_>, b: Operand<'_>, nan_is_infinity: bool, mut part: Part<'_>) {
     let rows = part.rows;
     let (cols, depth) = (COLS.min(dims.n), DEPTH.min(dims.k));
     scratch::f32s(rows * depth + depth * cols + rows * cols, |buffer| {
@@ -45,8 +46,8 @@ fn block_row(dims: Dims, row: usize, a: Operand<'_>, b: Operand<'_>, mut part: P
             }
             for start in (0..dims.k).step_by(depth.max(1)) {
                 let depth = depth.min(dims.k - start);
-                let a = widened(a, row, start, rows, depth, wide_a);
-                let b = widened(b, start, col, depth, cols, wide_b);
+                let a = widened(a, row, start, rows, depth, nan_is_infinity, wide_a);
+                let b = widened(b, start, col, depth, cols, nan_is_infinity, wide_b);
                 sgemm(rows, cols, depth, a, b, sum, start > 0);
             }
             part.store(0, col, rows, cols, sum);
@@ -55,7 +56,7 @@ fn block_row(dims: Dims, row: usize, a: Operand<'_>, b: Operand<'_>, mut part: P
 }
 
 /// The block of `x` at (row, col), widened into `wide`, in whichever order reads `x` along its shorter stride.
-fn widened<'w>(x: Operand<'_>, row: usize, col: usize, rows: usize, cols: usize, wide: &'w mut [f32]) -> Matrix<'w> {
+fn widened<'w>(x: Operand<'_>, row: usize, col: usize, rows: usize, cols: usize, nan_is_infinity: bool, wide: &'w mut [f32]) -> Matrix<'w> {
     let start = row * x.row_stride + col * x.col_stride;
     let across = x.row_stride < x.col_stride && rows > 1;
     let (outer, inner) = if across { (cols, rows) } else { (rows, cols) };
@@ -69,6 +70,16 @@ fn widened<'w>(x: Operand<'_>, row: usize, col: usize, rows: usize, cols: usize,
                 *w = f16::to_f32(from[j * inner_stride]);
             }
         }
+    }
+    if nan_is_infinity {
+        crate::dispatch(
+            #[inline(always)]
+            || {
+                for w in wide[..outer * inner].iter_mut() {
+                    *w = if w.is_nan() { f32::INFINITY } else { *w };
+                }
+            },
+        );
     }
     let (row_stride, col_stride) = if across { (1, inner) } else { (inner, 1) };
     Matrix { data: &wide[..outer * inner], row_stride, col_stride }
