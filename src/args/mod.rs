@@ -43,6 +43,7 @@ pub(crate) enum Command {
 }
 
 #[derive(Args)]
+#[command(args_override_self = true)]
 pub(crate) struct TrainArgs {
     #[command(flatten)]
     pub(crate) settings: Settings,
@@ -93,14 +94,14 @@ pub(crate) struct GenerateArgs {
     #[arg(long, default_value_t = 200)]
     pub(crate) max_tokens: usize,
     /// 0 takes the likeliest token every time; 1 draws by the model's own probabilities.
-    #[arg(long, default_value_t = 0.8)]
+    #[arg(long, default_value_t = 0.8, allow_negative_numbers = true)]
     pub(crate) temperature: f32,
     /// Draw among the K likeliest tokens only.
     #[arg(long, value_name = "K")]
     pub(crate) top_k: Option<usize>,
     /// Draw among the likeliest tokens that together have this probability.
-    #[arg(long, value_name = "P")]
-    pub(crate) top_p: Option<f32>,
+    #[arg(long, value_name = "P", default_value_t = train::plan::TOP_P)]
+    pub(crate) top_p: f32,
     /// Seed of the draws.
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,

@@ -62,7 +62,7 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "N", help_heading = "Training")]
     pub(crate) max_seq_length: Option<usize>,
     /// Highest learning rate.
-    #[arg(long, alias = "lr", value_name = "LR", help_heading = "Training")]
+    #[arg(long, alias = "lr", allow_negative_numbers = true, value_name = "LR", help_heading = "Training")]
     pub(crate) learning_rate: Option<f64>,
     /// Lowest learning rate, reached at the last step; a tenth of the highest if not given.
     #[arg(long, alias = "min-lr", value_name = "LR", help_heading = "Training")]

@@ -22,7 +22,7 @@ pub(crate) fn run(args: GenerateArgs) -> Outcome {
         max_tokens: args.max_tokens,
         temperature: args.temperature,
         top_k: args.top_k,
-        top_p: args.top_p,
+        top_p: Some(args.top_p),
         seed: args.seed,
         stop: None,
     };
@@ -39,9 +39,8 @@ fn ensure_usable(args: &GenerateArgs) -> anyhow::Result<()> {
     let t = args.temperature;
     ensure!(t.is_finite() && t >= 0.0, "--temperature {t}: it must be at least 0");
     ensure!(args.top_k != Some(0), "--top-k 0: at least one token must be left to draw");
-    if let Some(p) = args.top_p {
-        ensure!(p > 0.0 && p <= 1.0, "--top-p {p}: it must lie above 0 and at most at 1");
-    }
+    let p = args.top_p;
+    ensure!(p > 0.0 && p <= 1.0, "--top-p {p}: it must lie above 0, and 1 draws among all tokens");
     Ok(())
 }
 

@@ -138,6 +138,9 @@ pub struct Cadence {
     pub sample: u64,
 }
 
+/// Share of the probability that samples are drawn from: the tail, where a small model's nonsense words are, is left out (llama2.c's value).
+pub const TOP_P: f32 = 0.9;
+
 /// The text samples of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SamplePlan {

@@ -71,6 +71,12 @@ impl Restart {
         Ok(path)
     }
 
+    /// Removes the state file: this process has taken the run over, and from here on `--resume` does.
+    pub(crate) fn taken_over(fs: &dyn FileSystem, run_dir: &Path) {
+        // One that cannot be removed is overwritten by the next restart, and read by none.
+        let _ = fs.remove_file(&run_dir.join(STATE));
+    }
+
     /// Reads a state file.
     ///
     /// # Errors

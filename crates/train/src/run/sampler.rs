@@ -1,6 +1,6 @@
 //! Samples of text while a model learns.
 
-use crate::plan::Plan;
+use crate::plan::{Plan, SamplePlan, TOP_P};
 use infer::{Generator, InferError, Machine, Sampling};
 use text::{Tokenizer, TokenizerError};
 
@@ -37,8 +37,8 @@ impl Sampler {
     /// A sampler of the plan's samples.
     pub(crate) fn new(machine: &Machine, plan: &Plan, tokenizer: &Tokenizer) -> Result<Sampler, SampleError> {
         let prompt = start(tokenizer, &plan.sample.prompt)?;
-        let sampling =
-            Sampling { max_tokens: plan.sample.tokens, temperature: plan.sample.temperature, stop: tokenizer.eos(), ..Sampling::default() };
+        let SamplePlan { tokens: max_tokens, temperature, .. } = plan.sample;
+        let sampling = Sampling { max_tokens, temperature, top_p: Some(TOP_P), stop: tokenizer.eos(), ..Sampling::default() };
         let generator = Generator::new(machine, &plan.model, prompt.len() + plan.sample.tokens)?;
         Ok(Sampler { generator, prompt, sampling })
     }

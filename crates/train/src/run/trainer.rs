@@ -99,6 +99,7 @@ impl<'a> Trainer<'a> {
             losses: Losses::default(),
         };
         trainer.keep_record("")?;
+        Restart::taken_over(&RealFs, trainer.dir.path());
         Ok(trainer)
     }
 
