@@ -130,8 +130,8 @@ impl<'a> Planner<'a> {
     }
 
     /// Adds a step. `culprit` is the value to replan when the step's memory clashes.
-    fn step(&mut self, kernel: Kernel, reads: &[&Loc], writes: &[&Loc], culprit: impl Fn(usize) -> ValueId) -> Result<(), Replan> {
-        let spans = |locs: &[&Loc]| locs.iter().map(|l| l.span()).collect::<Vec<_>>();
+    fn step(&mut self, kernel: Kernel, reads: &[Loc], writes: &[Loc], culprit: impl Fn(usize) -> ValueId) -> Result<(), Replan> {
+        let spans = |locs: &[Loc]| locs.iter().map(Loc::span).collect::<Vec<_>>();
         let (reads, writes) = (spans(reads), spans(writes));
         for (i, w) in writes.iter().enumerate() {
             if reads.iter().chain(&writes[..i]).any(|s| s.overlaps(w)) {
@@ -146,7 +146,7 @@ impl<'a> Planner<'a> {
     fn copy(&mut self, from: &Loc, to: &Loc, of: ValueId) -> Result<(), Replan> {
         let root = self.root[of];
         let kernel = exec::Copy::new(&to.based(), &from.based()).map_err(|_| root)?;
-        self.step(Kernel::Copy(kernel), &[from], &[to], |_| root)
+        self.step(Kernel::Copy(kernel), std::slice::from_ref(from), std::slice::from_ref(to), |_| root)
     }
 
     /// Makes a value readable at `to` too, by a copy unless it is there.
@@ -159,83 +159,61 @@ impl<'a> Planner<'a> {
     }
 
     fn single(&mut self, node: &Node) -> Result<(), Replan> {
-        let out = node.output;
         match &node.op {
             NodeOp::Reshape | NodeOp::Permute(_) | NodeOp::Window { .. } | NodeOp::Broadcast => self.view(node),
-            NodeOp::Concat { axis } => {
-                let whole = self.destination(out);
-                let mut begin = 0;
-                for &part in &node.inputs {
-                    let len = self.dims(part)[*axis];
-                    self.settle(part, Loc { buf: whole.buf, view: whole.view.narrow(*axis, begin, len) })?;
-                    begin += len;
-                }
-                self.at[out].push(whole);
-                Ok(())
-            }
-            NodeOp::Map { .. } => Ok(()), // always fused
+            NodeOp::Concat { axis } => self.concat(node, *axis),
+            NodeOp::Map { .. } => Ok(()), // always in a group
             NodeOp::Matmul { transpose_x, transpose_y } => {
-                let to = self.destination(out);
-                let (rank, lead) = (to.view.dims.len(), to.view.dims.len() - 2);
-                let mut operand = |i: usize, swap: bool| -> Result<Loc, Replan> {
-                    let loc = self.forward(node.inputs[i])?;
-                    let mut view = loc.view;
-                    if swap {
-                        let mut perm: Vec<usize> = (0..view.dims.len()).collect();
-                        perm.swap(view.dims.len() - 2, view.dims.len() - 1);
-                        view = view.permute(&perm);
-                    }
-                    let inner = &view.dims[view.dims.len() - 2..];
-                    let dims = [&to.view.dims[..lead], inner].concat();
-                    debug_assert_eq!(dims.len(), rank);
-                    Ok(Loc { buf: loc.buf, view: view.broadcast(&dims) })
-                };
-                let (a, b) = (operand(0, *transpose_x)?, operand(1, *transpose_y)?);
-                let bias = node.inputs.get(2).map(|&v| self.forward(v)).transpose()?;
-                let based = bias.as_ref().map(Loc::based);
-                let kernel = exec::Matmul::new(&to.based(), &a.based(), &b.based(), based.as_ref()).map_err(|_| out)?;
-                let reads: Vec<&Loc> = [&a, &b].into_iter().chain(&bias).collect();
-                self.step(Kernel::Matmul(kernel), &reads, &[&to], |_| out)?;
-                self.at[out].push(to);
-                Ok(())
+                let reads = node.inputs.iter().map(|&v| self.forward(v)).collect::<Result<Vec<Loc>, _>>()?;
+                self.compute(node, reads, |out, views| {
+                    let lead = &out.dims[..out.dims.len() - 2];
+                    let operand = |i: usize, swap| matrices(&views[i], swap, lead);
+                    let (a, b) = (operand(0, *transpose_x), operand(1, *transpose_y));
+                    exec::Matmul::new(out, &a, &b, views.get(2)).map(Kernel::Matmul)
+                })
             }
             NodeOp::Conv(geometry) => {
-                let to = self.destination(out);
-                let reads = node.inputs.iter().map(|&v| self.forward(v)).collect::<Result<Vec<Loc>, _>>()?;
-                let views: Vec<View> = reads.iter().map(Loc::based).collect();
-                let kernel = exec::Conv::new(geometry, &to.based(), &views[0], &views[1], views.get(2));
-                let kernel = match kernel {
-                    Ok(kernel) => kernel,
-                    // The weight does not lie in whole rows: only after the output has memory of its own can that be the reason.
-                    Err(_) if self.placement.of[out].is_some() => return Err(out),
-                    Err(_) => {
-                        let weight = self.dense(node.inputs[1])?;
-                        return self.conv_with(geometry, out, to, [&reads[..1], &[weight], &reads[2..]].concat());
-                    }
-                };
-                let reads: Vec<&Loc> = reads.iter().collect();
-                self.step(Kernel::Conv(kernel), &reads, &[&to], |_| out)?;
-                self.at[out].push(to);
-                Ok(())
+                let mut reads = node.inputs.iter().map(|&v| self.forward(v)).collect::<Result<Vec<Loc>, _>>()?;
+                if !exec::Conv::takes_weight(&reads[1].view) {
+                    reads[1] = self.dense(node.inputs[1])?;
+                }
+                self.compute(node, reads, |out, views| exec::Conv::new(geometry, out, &views[0], &views[1], views.get(2)).map(Kernel::Conv))
             }
-            NodeOp::Softmax | NodeOp::Reduce(_) => {
-                let (from, to) = (self.loc(node.inputs[0]), self.destination(out));
-                let kernel = match node.op {
-                    NodeOp::Reduce(how) => Kernel::Reduce(exec::Reduce::new(how, &to.based(), &from.based()).map_err(|_| out)?),
-                    _ => Kernel::Softmax(exec::Softmax::new(&to.based(), &from.based()).map_err(|_| out)?),
-                };
-                self.step(kernel, &[&from], &[&to], |_| out)?;
-                self.at[out].push(to);
-                Ok(())
+            NodeOp::Softmax => {
+                let from = self.loc(node.inputs[0]);
+                self.compute(node, vec![from], |out, views| exec::Softmax::new(out, &views[0]).map(Kernel::Softmax))
+            }
+            NodeOp::Reduce(how) => {
+                let from = self.loc(node.inputs[0]);
+                self.compute(node, vec![from], |out, views| exec::Reduce::new(*how, out, &views[0]).map(Kernel::Reduce))
             }
         }
     }
 
-    fn conv_with(&mut self, geometry: &super::graph::Conv, out: ValueId, to: Loc, reads: Vec<Loc>) -> Result<(), Replan> {
-        let views: Vec<View> = reads.iter().map(Loc::based).collect();
-        let kernel = exec::Conv::new(geometry, &to.based(), &views[0], &views[1], views.get(2)).map_err(|_| out)?;
-        self.step(Kernel::Conv(kernel), &reads.iter().collect::<Vec<_>>(), &[&to], |_| out)?;
+    /// A step that makes the node's output from `reads`.
+    fn compute(
+        &mut self,
+        node: &Node,
+        reads: Vec<Loc>,
+        kernel: impl FnOnce(&View, &[View]) -> Result<Kernel, usize>,
+    ) -> Result<(), Replan> {
+        let out = node.output;
+        let to = self.destination(out);
+        let kernel = kernel(&to.based(), &based(&reads)).map_err(|_| out)?;
+        self.step(kernel, &reads, std::slice::from_ref(&to), |_| out)?;
         self.at[out].push(to);
+        Ok(())
+    }
+
+    fn concat(&mut self, node: &Node, axis: usize) -> Result<(), Replan> {
+        let whole = self.destination(node.output);
+        let mut begin = 0;
+        for &part in &node.inputs {
+            let len = self.dims(part)[axis];
+            self.settle(part, Loc { buf: whole.buf, view: whole.view.narrow(axis, begin, len) })?;
+            begin += len;
+        }
+        self.at[node.output].push(whole);
         Ok(())
     }
 
@@ -324,19 +302,32 @@ impl<'a> Planner<'a> {
             });
             links.push(Link { fun: *fun, args: chain, store });
         }
-        let based = |locs: &[Loc]| locs.iter().map(Loc::based).collect::<Vec<View>>();
-        let (write_views, read_views) = (based(&writes), based(&reads));
-        let kernel = exec::Map::new(&links, &write_views.iter().collect::<Vec<_>>(), &read_views.iter().collect::<Vec<_>>());
+        let (to, from) = (based(&writes), based(&reads));
+        let kernel = exec::Map::new(&links, &to.iter().collect::<Vec<_>>(), &from.iter().collect::<Vec<_>>());
         // An output that lies in another order than the first: if it has memory of its own already, the first one must move.
         let kernel = kernel.map_err(|i| if self.placement.of[stored[i]].is_some() { stored[i] } else { stored[0] })?;
-        let locs = |locs: &'_ [Loc]| locs.to_vec();
-        let (r, w) = (locs(&reads), locs(&writes));
-        self.step(Kernel::Map(kernel), &r.iter().collect::<Vec<_>>(), &w.iter().collect::<Vec<_>>(), |i| stored[i])?;
+        self.step(Kernel::Map(kernel), &reads, &writes, |i| stored[i])?;
         for (value, loc) in stored.into_iter().zip(writes) {
             self.at[value].push(loc);
         }
         Ok(())
     }
+}
+
+/// The views within their spans.
+fn based(locs: &[Loc]) -> Vec<View> {
+    locs.iter().map(Loc::based).collect()
+}
+
+/// The matrices of an operand, its last two axes swapped or not, repeated over leading axes.
+fn matrices(view: &View, swap: bool, lead: &[usize]) -> View {
+    let last = view.dims.len() - 1;
+    let mut perm: Vec<usize> = (0..=last).collect();
+    if swap {
+        perm.swap(last - 1, last);
+    }
+    let view = view.permute(&perm);
+    view.broadcast(&[lead, &view.dims[last - 1..]].concat())
 }
 
 /// Whether a live node outside of `group` reads `value`.

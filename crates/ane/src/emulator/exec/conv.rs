@@ -23,8 +23,13 @@ struct Part {
 }
 
 impl Conv {
+    /// Whether the kernel of each output channel lies in one run, as a row of a matrix.
+    pub(in crate::emulator) fn takes_weight(weight: &View) -> bool {
+        weight.reshape(&[weight.dims[0], weight.dims[1..].iter().product()]).is_some()
+    }
+
     /// Plans it: `x` is `[N, C, spatial…]`, `weight` `[O, C/groups, kernel…]`, `out` `[N, O, spatial…]`, `bias` `[O]`; no negative
-    /// strides. `Err(0)`: the output cannot be written as rows of channels.
+    /// strides, and a weight that [`Conv::takes_weight`]. `Err(0)`: the output cannot be written as rows of channels.
     pub(in crate::emulator) fn new(
         geometry: &graph::Conv,
         out: &View,
