@@ -132,6 +132,9 @@ pub(crate) struct EvalArgs {
     /// Every document of a JSONL file (every line of a text) is a sequence of its own, cut off at --max-seq-length.
     #[arg(long)]
     pub(crate) separate: bool,
+    /// Write the first sequence and its logits to a safetensors file (`ids`, `logits`), for comparing with another implementation.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) logits: Option<PathBuf>,
     /// Print one JSON object.
     #[arg(long)]
     pub(crate) json: bool,

@@ -8,6 +8,9 @@ use infer::{Loss, Network, Use, evaluate};
 use model::Shape;
 use model::programs::{Attention, Options, Weights};
 use serde::Serialize;
+use std::path::Path;
+use store::RealFs;
+use store::safetensors::{self, Dtype, Tensor};
 use text::data::IGNORE;
 use text::{Batches, Documents, Tokenizer, Tokens};
 use train::run::is_token_file;
@@ -43,6 +46,9 @@ pub(crate) fn run(args: EvalArgs) -> Outcome {
         let loss = evaluate(&network, &model.params, tokens, targets).map_err(Failure::running)?;
         sum = Loss { nll: sum.nll + loss.nll, targets: sum.targets + loss.targets };
     }
+    if let (Some(path), Some((tokens, _))) = (&args.logits, batches.first()) {
+        write_logits(path, &network, &model.params, tokens).map_err(Failure::running)?;
+    }
     let device = machine.device.info().name.clone();
     let report = Report { loss: sum.mean(), perplexity: sum.perplexity(), tokens: sum.targets, seq, device };
     if args.json {
@@ -51,6 +57,19 @@ pub(crate) fn run(args: EvalArgs) -> Outcome {
         println!("loss {:.4} nats, perplexity {:.3}, over {} tokens", report.loss, report.perplexity, report.tokens);
     }
     Ok(0)
+}
+
+/// The first sequence and its logits, for comparing with another implementation: `ids` `[S]` and `logits` `[S, V]`, fp32.
+fn write_logits(path: &Path, network: &Network, params: &[Vec<f32>], tokens: &[u32]) -> Result<()> {
+    network.forward(params, &network.columns_of(tokens)?)?;
+    let read = network.head.read()?;
+    let logits: Vec<f32> = (0..tokens.len()).flat_map(|column| read.column(column)).collect();
+    let ids: Vec<f32> = tokens.iter().map(|&t| t as f32).collect();
+    let tensors = [
+        Tensor::new("ids", vec![tokens.len()], &ids),
+        Tensor::new("logits", vec![tokens.len(), network.config.vocab_size], &logits),
+    ];
+    Ok(safetensors::write(&RealFs, path, &tensors, Dtype::F32)?)
 }
 
 fn ensure_fits(seq: usize, longest: usize) -> Result<()> {
