@@ -6,7 +6,7 @@ use model::programs::Options;
 use model::{Config, Preset};
 use std::path::{Path, PathBuf};
 use store::RealFs;
-use train::plan::{Allow, Cadence, DataSource, DeviceKind, Plan, SamplePlan};
+use train::plan::{Allow, Cadence, DataSource, DeviceKind, Plan, SMALL, SamplePlan};
 use train::{AdamWConfig, Schedule};
 
 /// A plan and what was learnt while making it.
@@ -107,7 +107,7 @@ pub(crate) fn resolve(settings: &Settings, run_dir: PathBuf) -> Result<Resolved>
     };
     let sample = SamplePlan {
         prompt: settings.sample_prompt.clone().unwrap_or_default(),
-        tokens: settings.sample_tokens.unwrap_or(120),
+        tokens: settings.sample_tokens.unwrap_or(if named.config.parameter_count() < SMALL { 120 } else { 40 }),
         temperature: 0.8,
     };
 
@@ -185,7 +185,7 @@ fn named(name: &str, scratch: bool) -> Result<Named> {
         bail!("--model {name}: neither a preset ({}) nor a file or directory", presets.join(", "));
     }
     let model = store::open_model(&RealFs, path)?;
-    let small = model.config.parameter_count() < 20_000_000;
+    let small = model.config.parameter_count() < SMALL;
     let notes = model.skipped.iter().map(|s| format!("passed over a checkpoint of {name}: {}", s.reason)).collect();
     Ok(Named {
         name: path.file_stem().map_or(name.into(), |stem| stem.to_string_lossy().into_owned()),

@@ -141,6 +141,9 @@ pub struct Cadence {
 /// Share of the probability that samples are drawn from: the tail, where a small model's nonsense words are, is left out (llama2.c's value).
 pub const TOP_P: f32 = 0.9;
 
+/// Models of fewer parameters are small: defaults differ.
+pub const SMALL: usize = 20_000_000;
+
 /// The text samples of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SamplePlan {
@@ -216,6 +219,11 @@ impl Plan {
     /// A micro-batch.
     pub fn shape(&self) -> Shape {
         Shape { batch: self.batch_size, seq: self.seq }
+    }
+
+    /// Whether the model is one that makes a text in seconds rather than minutes.
+    pub fn model_is_small(&self) -> bool {
+        self.model.parameter_count() < SMALL
     }
 
     /// Tokens of a step.

@@ -9,8 +9,8 @@ use crate::{Net, StepError};
 use ane::{CompileError, EvalError};
 use infer::InferError;
 
-/// Samples that a finished run shows.
-const FINAL_SAMPLES: u64 = 3;
+/// Samples that a finished run shows, of a model that is quick and of one that is not.
+const FINAL_SAMPLES: [u64; 2] = [3, 1];
 
 /// What an error of the device asks for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -117,8 +117,9 @@ impl Trainer<'_> {
         if self.plan.cadence.sample == 0 || !self.machine.device.budget().allows(Sampler::MAX_COMPILES) {
             return Vec::new();
         }
+        let count = FINAL_SAMPLES[usize::from(!self.plan.model_is_small())];
         let texts = Sampler::new(&self.machine, &self.plan, tokenizer).and_then(|mut sampler| {
-            (1..=FINAL_SAMPLES).map(|n| sampler.sample(tokenizer, params, self.plan.seed ^ (n << 32))).collect::<Result<Vec<_>, _>>()
+            (1..=count).map(|n| sampler.sample(tokenizer, params, self.plan.seed ^ (n << 32))).collect::<Result<Vec<_>, _>>()
         });
         match texts {
             Ok(texts) => {
