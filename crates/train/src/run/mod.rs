@@ -29,6 +29,7 @@ use crate::report::Report;
 use crate::restart::{Restart, RestartStorm};
 use crate::signals::Stop;
 use infer::{InferError, Machine};
+use std::path::PathBuf;
 use store::StoreError;
 
 /// Where a run begins.
@@ -99,6 +100,14 @@ pub enum RunError {
     /// Something on disk.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Nothing to resume from.
+    #[error("no checkpoint of {} is whole, so nothing was changed: {reason}; restore one from a copy, or start a new run", run.display())]
+    NoneWhole {
+        /// The run.
+        run: PathBuf,
+        /// What is wrong with the newest.
+        reason: String,
+    },
     /// The checkpoint does not belong to the plan.
     #[error(transparent)]
     Resume(#[from] ResumeError),

@@ -43,15 +43,16 @@ pub(crate) fn find(plan: &Plan, from: StartAt, inputs: &Inputs, weights: Option<
     Ok(Start { step: loaded.step, params: loaded.params, opt, scaler, tokens_seen, warnings })
 }
 
-/// The newest checkpoint that verifies; those that do not are moved aside and said.
+/// The newest checkpoint that verifies; newer ones that do not are moved aside and said. A run that has checkpoints, none of them whole,
+/// is left as it is: to begin again over it would lose what its owner may yet repair.
 fn latest(plan: &Plan, warnings: &mut Vec<String>) -> Result<Option<Verified>, RunError> {
     let found = store::find_latest(&RealFs, &plan.run_dir)?;
+    if let (None, Some(newest)) = (&found.checkpoint, found.skipped.first()) {
+        return Err(RunError::NoneWhole { run: plan.run_dir.clone(), reason: newest.reason.to_string() });
+    }
     let moved = store::set_aside(&RealFs, &plan.run_dir, &found.skipped)?;
     for (skipped, to) in found.skipped.iter().zip(moved) {
         warnings.push(format!("passed over a checkpoint, now in {}: {}", to.display(), skipped.reason));
-    }
-    if found.checkpoint.is_none() && !found.skipped.is_empty() {
-        warnings.push("no checkpoint is whole: the run begins at its start".into());
     }
     Ok(found.checkpoint)
 }
