@@ -26,7 +26,7 @@ impl Console {
         }
         let bar = ProgressBar::with_draw_target(Some(iters), ProgressDrawTarget::stderr());
         // No colour, so there is nothing that NO_COLOR would switch off.
-        if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len}  {eta} left  {msg}") {
+        if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len}  {eta} left  {wide_msg}") {
             bar.set_style(style.progress_chars("=> "));
         }
         bar.set_position(done);

@@ -6,11 +6,13 @@ mod cmd;
 mod console;
 mod failure;
 mod models;
+mod out;
 mod resolve;
 mod resume;
 
 use args::{BenchCommand, Cli, Command};
 use clap::Parser;
+use console::Console;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -26,7 +28,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
-            eprintln!("error: {failure}");
+            Console::default().say(&format!("error: {failure}"));
             ExitCode::from(failure.code)
         }
     }

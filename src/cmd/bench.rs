@@ -2,6 +2,7 @@
 
 use crate::args::{BenchStepArgs, build};
 use crate::failure::{Failure, Outcome};
+use crate::out;
 use model::programs::Options;
 use model::{Preset, Shape};
 use serde::Serialize;
@@ -85,23 +86,23 @@ pub(crate) fn step(args: BenchStepArgs) -> Outcome {
         peak_rss_mib: train::peak_rss_mib(),
     };
     if args.json {
-        println!("{}", serde_json::to_string(&report)?);
+        out::line(format_args!("{}", serde_json::to_string(&report)?))?;
         return Ok(0);
     }
-    println!(
+    out::line(format_args!(
         "{} on {}, {} x {} tokens, matmul {}, {} threads",
         report.model, report.device, shape.batch, shape.seq, report.matmul, report.threads
-    );
-    println!(
+    ))?;
+    out::line(format_args!(
         "median of {} steps: {median_ms:.1} ms (from {:.1} to {:.1}); {:.0} tokens/s",
         report.steps, report.min_ms, report.max_ms, report.tokens_per_second
-    );
+    ))?;
     let t = report.mean;
-    println!(
+    out::line(format_args!(
         "mean: device {:.1} ms (matmul {:.1}), cpu {:.1}, staging {:.1}, waiting {:.1}",
         t.device_ms, report.device_matmul_ms, t.cpu_ms, t.staging_ms, t.waiting_ms
-    );
-    println!("peak memory: {}", report.peak_rss_mib.map_or("unknown".into(), |m| format!("{m} MiB")));
+    ))?;
+    out::line(format_args!("peak memory: {}", report.peak_rss_mib.map_or("unknown".into(), |m| format!("{m} MiB"))))?;
     Ok(0)
 }
 

@@ -2,6 +2,7 @@
 
 use crate::args::DoctorArgs;
 use crate::failure::Outcome;
+use crate::out;
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -46,22 +47,22 @@ pub(crate) fn run(args: DoctorArgs) -> Outcome {
         live_budget: budget.live_limit,
     };
     if args.json {
-        println!("{}", serde_json::to_string(&report)?);
+        out::line(format_args!("{}", serde_json::to_string(&report)?))?;
         return Ok(0);
     }
     let limit = |n: Option<u32>| n.map_or("unlimited".into(), |n| n.to_string());
-    println!("anneal         {}", report.version);
-    println!("system         {} on {}", report.os, report.arch);
-    println!("cpu            {}, {} threads; {}", report.cpu, report.cores, report.features.join(", "));
-    println!("memory         {}", report.memory_mib.map_or("unknown".into(), |m| format!("{m} MiB")));
-    println!("neural engine  {}", report.neural_engine);
-    println!("device         {}: {}", report.device, report.why);
-    println!("matmul         {}", report.matmul);
-    println!(
-        "compiles       a process has {}, and {} programs at once; training with --weights ports needs about 15",
+    out::line(format_args!("anneal         {}", report.version))?;
+    out::line(format_args!("system         {} on {}", report.os, report.arch))?;
+    out::line(format_args!("cpu            {}, {} threads; {}", report.cpu, report.cores, report.features.join(", ")))?;
+    out::line(format_args!("memory         {}", report.memory_mib.map_or("unknown".into(), |m| format!("{m} MiB"))))?;
+    out::line(format_args!("neural engine  {}", report.neural_engine))?;
+    out::line(format_args!("device         {}: {}", report.device, report.why))?;
+    out::line(format_args!("matmul         {}", report.matmul))?;
+    out::line(format_args!(
+        "compiles       a process has {}, and {} programs at once; training with --weights ports needs about a dozen",
         limit(report.compile_budget),
         limit(report.live_budget)
-    );
+    ))?;
     Ok(0)
 }
 

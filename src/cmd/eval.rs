@@ -3,6 +3,7 @@
 use crate::args::EvalArgs;
 use crate::failure::{Failure, Outcome};
 use crate::models;
+use crate::out;
 use anyhow::{Result, ensure};
 use infer::{Loss, Network, Use, evaluate};
 use model::Shape;
@@ -52,9 +53,9 @@ pub(crate) fn run(args: EvalArgs) -> Outcome {
     let device = machine.device.info().name.clone();
     let report = Report { loss: sum.mean(), perplexity: sum.perplexity(), tokens: sum.targets, seq, device };
     if args.json {
-        println!("{}", serde_json::to_string(&report)?);
+        out::line(format_args!("{}", serde_json::to_string(&report)?))?;
     } else {
-        println!("loss {:.4} nats, perplexity {:.3}, over {} tokens", report.loss, report.perplexity, report.tokens);
+        out::line(format_args!("loss {:.4} nats, perplexity {:.3}, over {} tokens", report.loss, report.perplexity, report.tokens))?;
     }
     Ok(0)
 }
@@ -65,10 +66,8 @@ fn write_logits(path: &Path, network: &Network, params: &[Vec<f32>], tokens: &[u
     let read = network.head.read()?;
     let logits: Vec<f32> = (0..tokens.len()).flat_map(|column| read.column(column)).collect();
     let ids: Vec<f32> = tokens.iter().map(|&t| t as f32).collect();
-    let tensors = [
-        Tensor::new("ids", vec![tokens.len()], &ids),
-        Tensor::new("logits", vec![tokens.len(), network.config.vocab_size], &logits),
-    ];
+    let tensors =
+        [Tensor::new("ids", vec![tokens.len()], &ids), Tensor::new("logits", vec![tokens.len(), network.config.vocab_size], &logits)];
     Ok(safetensors::write(&RealFs, path, &tensors, Dtype::F32)?)
 }
 

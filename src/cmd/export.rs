@@ -1,8 +1,10 @@
 //! `anneal export`: a run's model, as a Hugging Face directory that `transformers` loads.
 
 use crate::args::{DtypeChoice, ExportArgs};
+use crate::console::Console;
 use crate::failure::Outcome;
 use crate::models;
+use crate::out;
 use store::safetensors::Dtype;
 
 pub(crate) fn run(args: ExportArgs) -> Outcome {
@@ -15,8 +17,9 @@ pub(crate) fn run(args: ExportArgs) -> Outcome {
     };
     models::write_hf(&args.output, &model, tokenizer.as_ref(), dtype)?;
     if tokenizer.is_none() {
-        eprintln!("warning: {} has no tokenizer, so neither has the export; give one with --tokenizer", model.dir.display());
+        let dir = model.dir.display();
+        Console::default().say(&format!("warning: {dir} has no tokenizer, so neither has the export; give one with --tokenizer"));
     }
-    println!("written to {}", args.output.display());
+    out::line(format_args!("written to {}", args.output.display()))?;
     Ok(0)
 }

@@ -3,9 +3,10 @@
 use crate::args::GenerateArgs;
 use crate::failure::{Failure, Outcome};
 use crate::models;
+use crate::out;
 use anyhow::{anyhow, ensure};
 use infer::{Generator, Sampling};
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use text::Tokenizer;
 
 pub(crate) fn run(args: GenerateArgs) -> Outcome {
@@ -26,12 +27,12 @@ pub(crate) fn run(args: GenerateArgs) -> Outcome {
         seed: args.seed,
         stop: None,
     };
-    let mut out = Printer { tokenizer: &tokenizer, decoder: tokenizer.decoder(), ignore_end: args.ignore_end, error: None };
+    let mut printer = Printer { tokenizer: &tokenizer, decoder: tokenizer.decoder(), ignore_end: args.ignore_end, error: None };
     for &token in &prompt {
-        out.print(token);
+        printer.print(token);
     }
-    generator.generate(&model.params, &prompt, &sampling, &mut |token| out.take(token)).map_err(Failure::running)?;
-    out.finish().map_err(Failure::running)?;
+    generator.generate(&model.params, &prompt, &sampling, &mut |token| printer.take(token)).map_err(Failure::running)?;
+    printer.finish().map_err(Failure::running)?;
     Ok(0)
 }
 
@@ -82,14 +83,13 @@ impl Printer<'_> {
     }
 
     fn finish(mut self) -> anyhow::Result<()> {
-        let closed = |e: &anyhow::Error| e.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == ErrorKind::BrokenPipe);
+        let closed = |e: &anyhow::Error| e.downcast_ref().is_some_and(out::is_closed);
         if self.error.is_none() {
             let decoder = std::mem::replace(&mut self.decoder, self.tokenizer.decoder());
             let rest = decoder.finish()?;
             self.write(&rest);
             self.write("\n");
         }
-        // A reader that has read enough is no failure.
         self.error.filter(|e| !closed(e)).map_or(Ok(()), Err)
     }
 }

@@ -3,13 +3,14 @@
 use crate::args::ImportArgs;
 use crate::failure::Outcome;
 use crate::models;
+use crate::out;
 use store::safetensors::Dtype;
 
 pub(crate) fn run(args: ImportArgs) -> Outcome {
     let model = models::open(&args.from)?;
     let tokenizer = models::tokenizer(&model, args.tokenizer.as_deref())?;
     models::write_hf(&args.output, &model, tokenizer.as_ref(), Dtype::F32)?;
-    println!(
+    out::line(format_args!(
         "imported {}: {} parameters, {} layers, dim {}, vocabulary {}, {}",
         args.from.display(),
         model.config.parameter_count(),
@@ -17,7 +18,7 @@ pub(crate) fn run(args: ImportArgs) -> Outcome {
         model.config.dim,
         model.config.vocab_size,
         tokenizer.as_ref().map_or("no tokenizer".into(), |t| t.describe())
-    );
-    println!("written to {}", args.output.display());
+    ))?;
+    out::line(format_args!("written to {}", args.output.display()))?;
     Ok(0)
 }

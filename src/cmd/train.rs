@@ -3,6 +3,7 @@
 use crate::args::{self, Settings, TrainArgs};
 use crate::console::Console;
 use crate::failure::{Failure, Outcome};
+use crate::out;
 use crate::resolve::{self, Resolved};
 use crate::resume;
 use anyhow::{Context, Result};
@@ -14,7 +15,7 @@ use train::plan::{Allow, DataSource, Plan};
 use train::restart::Restart;
 use train::run::{Done, Ending, Inputs, Session, StartAt};
 use train::signals::Stop;
-use train::{Cost, Report};
+use train::{Cost, Report, RunError};
 
 pub(crate) fn run(args: TrainArgs) -> Outcome {
     // Asked now: the file may be replaced, or moved, while the run goes on.
@@ -107,7 +108,10 @@ fn go(prepared: Prepared, program: &Path, json: bool) -> Outcome {
     }
     let stop = Stop::on_signals().context("cannot watch for signals")?;
     let session = Session { plan, from, previous, machine, inputs, weights, opening: said, stop, observer: &mut console };
-    let done = train::run(session).map_err(Failure::running)?;
+    let done = train::run(session).map_err(|e| match e {
+        RunError::Exists(_) | RunError::Resume(_) => Failure::from(e),
+        e => Failure::running(e),
+    })?;
     drop(console);
     end(done, program, json)
 }
@@ -126,9 +130,9 @@ fn end(done: Done, program: &Path, json: bool) -> Outcome {
     }
     if let Some(report) = &report {
         if json {
-            println!("{}", serde_json::to_string(report)?);
+            out::line(format_args!("{}", serde_json::to_string(report)?))?;
         } else {
-            print_report(report, &samples, &ending);
+            print_report(report, &samples, &ending)?;
         }
     }
     Ok(match ending {
@@ -137,24 +141,24 @@ fn end(done: Done, program: &Path, json: bool) -> Outcome {
     })
 }
 
-fn print_report(report: &Report, samples: &[String], ending: &Ending) {
+fn print_report(report: &Report, samples: &[String], ending: &Ending) -> std::io::Result<()> {
     for (n, sample) in samples.iter().enumerate() {
-        println!("sample {}: {}\n", n + 1, sample.trim());
+        out::line(format_args!("sample {}: {}\n", n + 1, sample.trim()))?;
     }
-    println!("{report}");
+    out::line(format_args!("{report}"))?;
     let me = std::env::args().next().unwrap_or_else(|| "anneal".into());
     let run = report.run.display();
     match ending {
-        Ending::Finished => println!("try it     {me} generate --model {run}"),
-        _ => println!("go on      {me} train --resume {run}"),
+        Ending::Finished => out::line(format_args!("try it     {me} generate --model {run}")),
+        _ => out::line(format_args!("go on      {me} train --resume {run}")),
     }
 }
 
 fn dry_run(plan: &Plan, cost: &Cost, why: &str, json: bool) -> Outcome {
     if json {
-        println!("{}", serde_json::json!({ "plan": plan, "cost": cost, "memory_total": cost.memory.total() }));
+        out::line(format_args!("{}", serde_json::json!({ "plan": plan, "cost": cost, "memory_total": cost.memory.total() })))?;
     } else {
-        about(plan, cost, why).iter().for_each(|line| println!("{line}"));
+        about(plan, cost, why).iter().try_for_each(out::line)?;
     }
     Ok(0)
 }

@@ -41,7 +41,6 @@ fn threads_do_not_matter() {
     }
     lab.assert_same("1", "2", STEPS);
     lab.assert_same("1", "4", STEPS);
-    lab.assert_same("1", "4", STEPS);
     // The seed does, so the comparison is not of runs that learn nothing.
     ok(lab.train("seed", &with(&["--seed", "1"])));
     assert_ne!(lab.metrics("1"), lab.metrics("seed"));
@@ -99,6 +98,16 @@ fn kill_9_loses_only_what_was_not_saved() {
     child.wait().unwrap();
     ok(lab.resume("killed", &[]));
     lab.assert_same("whole", "killed", STEPS);
+}
+
+#[test]
+fn time_that_is_over_saves_and_stops() {
+    let lab = Lab::new();
+    ok(lab.train("run", &["--iters", "1000000", "--wall-time", "1"]));
+    let done = lab.metrics("run").len() as u64;
+    assert!(lab.checkpoint("run", done).is_dir());
+    ok(lab.resume("run", &["--stop-at", &(done + 1).to_string()]));
+    assert_eq!(lab.metrics("run").len() as u64, done + 1);
 }
 
 #[test]

@@ -67,7 +67,11 @@ impl<'a> Trainer<'a> {
         if let Some(json) = inputs.tokenizer_json() {
             dir.write("tokenizer.json", json)?;
         }
-        JsonLines::truncate_to_step(&RealFs, &dir.metrics(), step)?;
+        let cut = JsonLines::truncate_to_step(&RealFs, &dir.metrics(), step)?;
+        if cut.missing > 0 {
+            let warning = format!("{} of the steps up to {step} have no line in metrics.jsonl: they were lost with the power", cut.missing);
+            tell(&mut dir, observer, &Event::Warning(&warning));
+        }
         let metrics = JsonLines::append_to(&RealFs, &dir.metrics())?;
         let mut record = Record::read(dir.path())?;
         if record.program.is_empty() {
