@@ -109,7 +109,7 @@ fn go(prepared: Prepared, program: &Path, json: bool) -> Outcome {
     let stop = Stop::on_signals().context("cannot watch for signals")?;
     let session = Session { plan, from, previous, machine, inputs, weights, opening: said, stop, observer: &mut console };
     let done = train::run(session).map_err(|e| match e {
-        RunError::Exists(_) | RunError::Resume(_) => Failure::from(e),
+        RunError::Exists(_) | RunError::Resume(_) | RunError::NoneWhole { .. } => Failure::from(e),
         e => Failure::running(e),
     })?;
     drop(console);

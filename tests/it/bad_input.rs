@@ -163,3 +163,18 @@ fn a_damaged_checkpoint_is_passed_over_and_kept() {
     assert_eq!(std::fs::read(&path).unwrap(), whole, "the steps done again give the same bytes");
     assert!(lab.path("run/corrupt/step-00000004").is_dir());
 }
+
+#[test]
+fn a_run_of_which_no_checkpoint_is_whole_is_left_as_it_is() {
+    let lab = Lab::new();
+    ok(lab.train("run", &["--iters", "2"]));
+    let path = lab.checkpoint("run", 2).join("state.json");
+    let whole = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &whole[..9]).unwrap();
+    let said = fails(lab.resume("run", &["--iters", "3"]), 2);
+    assert!(said.contains("state.json") && said.contains("nothing was changed"), "{said}");
+    assert_eq!(lab.metrics("run").len(), 2);
+    std::fs::write(&path, &whole).unwrap();
+    ok(lab.resume("run", &["--iters", "3"]));
+    assert_eq!(lab.metrics("run").len(), 3);
+}

@@ -4,7 +4,7 @@ use super::{Inputs, RunError, StartAt};
 use crate::checkpoint::{self, State};
 use crate::plan::Plan;
 use crate::{AdamW, LossScaler};
-use store::{RealFs, StoreError, Verified};
+use store::{RealFs, Skipped, StoreError, Verified};
 
 /// Weights, optimizer and all else at a step.
 pub(crate) struct Start {
@@ -18,47 +18,42 @@ pub(crate) struct Start {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Finds where to begin.
+/// Finds where to begin. Nothing in the run directory is moved before it is sure that the run goes on.
 pub(crate) fn find(plan: &Plan, from: StartAt, inputs: &Inputs, weights: Option<Vec<Vec<f32>>>) -> Result<Start, RunError> {
-    let mut warnings = Vec::new();
-    let checkpoint = match from {
+    let found = match from {
         StartAt::Start => None,
-        StartAt::Step(step) => {
-            let dir = store::checkpoint::path(&plan.run_dir, step);
-            let checkpoint = store::checkpoint::verify(&RealFs, &dir)?;
-            let later = checkpoint::discard_after(&RealFs, &plan.run_dir, step)?;
-            if later > 0 {
-                warnings.push(format!("{later} later checkpoints were moved to {}", plan.run_dir.join("discarded").display()));
-            }
-            Some(checkpoint)
-        }
-        StartAt::Latest => latest(plan, &mut warnings)?,
+        StartAt::Step(step) => Some((store::checkpoint::verify(&RealFs, &store::checkpoint::path(&plan.run_dir, step))?, Vec::new())),
+        StartAt::Latest => latest(plan)?,
     };
-    let Some(checkpoint) = checkpoint else { return beginning(plan, weights, warnings) };
-    let (loaded, differs) = checkpoint::load(&RealFs, &checkpoint, plan, inputs)?;
-    warnings.extend(differs);
+    let Some((checkpoint, skipped)) = found else { return beginning(plan, weights) };
+    let (loaded, mut warnings) = checkpoint::load(&RealFs, &checkpoint, plan, inputs)?;
+    let moved = store::set_aside(&RealFs, &plan.run_dir, &skipped)?;
+    for (skipped, to) in skipped.iter().zip(moved) {
+        warnings.push(format!("passed over a checkpoint, now in {}: {}", to.display(), skipped.reason));
+    }
+    let later = checkpoint::discard_after(&RealFs, &plan.run_dir, loaded.step)?;
+    if later > 0 {
+        warnings.push(format!("{later} later checkpoints were moved to {}", plan.run_dir.join("discarded").display()));
+    }
     let State { adam_t, scaler, tokens_seen, .. } = loaded.state;
     let mut opt = AdamW::new(plan.adamw, &plan.model.parameters());
     (opt.m, opt.v, opt.t) = (loaded.exp_avg, loaded.exp_avg_sq, adam_t);
     Ok(Start { step: loaded.step, params: loaded.params, opt, scaler, tokens_seen, warnings })
 }
 
-/// The newest checkpoint that verifies; newer ones that do not are moved aside and said. A run that has checkpoints, none of them whole,
-/// is left as it is: to begin again over it would lose what its owner may yet repair.
-fn latest(plan: &Plan, warnings: &mut Vec<String>) -> Result<Option<Verified>, RunError> {
+/// The newest checkpoint that verifies, and the newer ones that do not. A run that has checkpoints, none of them whole, is left as it
+/// is: to begin again over it would lose what its owner may yet repair.
+fn latest(plan: &Plan) -> Result<Option<(Verified, Vec<Skipped>)>, RunError> {
     let found = store::find_latest(&RealFs, &plan.run_dir)?;
-    if let (None, Some(newest)) = (&found.checkpoint, found.skipped.first()) {
-        return Err(RunError::NoneWhole { run: plan.run_dir.clone(), reason: newest.reason.to_string() });
+    match (found.checkpoint, found.skipped.first()) {
+        (None, Some(newest)) => Err(RunError::NoneWhole { run: plan.run_dir.clone(), reason: newest.reason.to_string() }),
+        (None, None) => Ok(None),
+        (Some(checkpoint), _) => Ok(Some((checkpoint, found.skipped))),
     }
-    let moved = store::set_aside(&RealFs, &plan.run_dir, &found.skipped)?;
-    for (skipped, to) in found.skipped.iter().zip(moved) {
-        warnings.push(format!("passed over a checkpoint, now in {}: {}", to.display(), skipped.reason));
-    }
-    Ok(found.checkpoint)
 }
 
 /// The plan's weights, or fresh ones.
-fn beginning(plan: &Plan, weights: Option<Vec<Vec<f32>>>, warnings: Vec<String>) -> Result<Start, RunError> {
+fn beginning(plan: &Plan, weights: Option<Vec<Vec<f32>>>) -> Result<Start, RunError> {
     let parameters = plan.model.parameters();
     let params = match (weights, &plan.weights) {
         (Some(values), _) => values,
@@ -73,5 +68,5 @@ fn beginning(plan: &Plan, weights: Option<Vec<Vec<f32>>>, warnings: Vec<String>)
         (None, None) => parameters.iter().map(|p| plan.model.initial_values(p, plan.seed)).collect(),
     };
     let opt = AdamW::new(plan.adamw, &parameters);
-    Ok(Start { step: 0, params, opt, scaler: LossScaler::new(plan.model.n_layers), tokens_seen: 0, warnings })
+    Ok(Start { step: 0, params, opt, scaler: LossScaler::new(plan.model.n_layers), tokens_seen: 0, warnings: Vec::new() })
 }
