@@ -215,10 +215,10 @@ impl Net {
         let start = Instant::now();
         let Net { forward, grads, params, .. } = self;
         let pool = &*forward.machine.pool;
-        for param in 0..params.len() {
+        for (param, values) in params.iter_mut().enumerate() {
             let constants = opt.constants(param, lr, factor);
             let width = forward.assembly.width(param);
-            let mut rest = Rows { p: &mut params[param], g: grads.get(param), m: &mut opt.m[param], v: &mut opt.v[param] };
+            let mut rest = Rows { p: &mut *values, g: grads.get(param), m: &mut opt.m[param], v: &mut opt.v[param] };
             let places: Vec<_> = forward.assembly.weights.iter().filter(|w| w.param == param).collect();
             // One place, or slices one after another, whose rows are whole rows of the surface: update and stage in one pass.
             let direct = |w: &infer::WeightSlot| {
@@ -242,7 +242,7 @@ impl Net {
             } else {
                 rest.update(pool, &constants, width, None);
                 for w in places {
-                    w.stage(pool, &params[param], width)?;
+                    w.stage(pool, values, width)?;
                 }
             }
         }

@@ -10,8 +10,11 @@ use train::{LossScaler, Net, Outcome, StepError, step};
 
 const PORTS: Options = Options { weights: Weights::Ports, attention: Attention::Split };
 
-/// Steps on a device with faults: the outcomes, and the parameters after each.
-fn run(faults: &[&str], steps: usize) -> Vec<(Result<Outcome, StepError>, Vec<Vec<f32>>)> {
+/// What a step gave, and the parameters after it.
+type Step = (Result<Outcome, StepError>, Vec<Vec<f32>>);
+
+/// Steps on a device with faults.
+fn run(faults: &[&str], steps: usize) -> Vec<Step> {
     let golden = Golden::load("mha64");
     let machine = machine(Path::Portable, 2);
     let faults: Vec<Fault> = faults.iter().map(|f| f.parse().unwrap()).collect();
