@@ -48,7 +48,7 @@ const SCRATCH: Defaults = Defaults { iters: 1000, learning_rate: 5e-4, report: 1
 /// For weights that exist already.
 const TUNING: Defaults = Defaults { iters: 100, learning_rate: 1e-4, report: 10, sample: 0 };
 /// About two and a half minutes on two cores with AMX.
-const STORYBOOK: Defaults = Defaults { iters: 1300, learning_rate: 3e-3, report: 20, sample: 400 };
+const STORYBOOK: Defaults = Defaults { iters: 1200, learning_rate: 3e-3, report: 20, sample: 400 };
 
 /// Answers every question that `settings` leaves open. `run_dir` may be empty when a fresh one is to be made later.
 pub(crate) fn resolve(settings: &Settings, run_dir: PathBuf) -> Result<Resolved> {
