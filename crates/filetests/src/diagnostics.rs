@@ -1,0 +1,48 @@
+//! Comparing diagnostics with the expected ones, line by line.
+
+use crate::directives::{Expected, File};
+use mil::{Diagnostic, Diagnostics, Severity};
+
+/// What the parser says.
+pub(crate) fn parse(file: &File<'_>) -> Result<usize, String> {
+    compare(file, mil::parse(file.text).err().unwrap_or_default())
+}
+
+/// What parser and verifier say.
+pub(crate) fn verify(file: &File<'_>) -> Result<usize, String> {
+    let said = match mil::parse(file.text).and_then(|program| mil::verify(program, file.blobs.clone(), file.profile)) {
+        Ok(verified) => verified.warnings().clone(),
+        Err(diagnostics) => diagnostics,
+    };
+    compare(file, said)
+}
+
+/// Line of a diagnostic, from 1; of one without a place, the first.
+fn line(text: &str, d: &Diagnostic) -> usize {
+    text.as_bytes()[..d.span.start.min(text.len())].iter().filter(|&&b| b == b'\n').count() + 1
+}
+
+fn compare(file: &File<'_>, said: Diagnostics) -> Result<usize, String> {
+    let mut open: Vec<&Expected> = file.expected.iter().collect();
+    let mut unexpected = Diagnostics::default();
+    for d in said.0 {
+        let line = line(file.text, &d);
+        let fits = |e: &&Expected| e.line == line && e.severity == d.severity && e.code == d.code && d.message.contains(&e.message);
+        match open.iter().position(fits) {
+            Some(i) => drop(open.remove(i)),
+            None => unexpected.0.push(d),
+        }
+    }
+    if open.is_empty() && unexpected.0.is_empty() {
+        return Ok(file.expected.len().max(1));
+    }
+    let mut out = String::new();
+    for e in open {
+        let word = if e.severity == Severity::Error { "error" } else { "warning" };
+        out += &format!("line {}: expected and not said: {word}: {}: {}\n", e.line, e.code, e.message);
+    }
+    if !unexpected.0.is_empty() {
+        out += &format!("said and not expected:\n{}", unexpected.render("", file.text));
+    }
+    Err(out)
+}

@@ -1,0 +1,203 @@
+//! What a file says in its comments.
+
+use crate::list::{Cursor, Numbers};
+use mil::{Blobs, Chip, Profile, Severity, blob};
+use std::fmt;
+
+/// What is tested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Test {
+    /// Errors of the parser.
+    Parse,
+    /// Errors and warnings of parser and verifier.
+    Verify,
+    /// The canonical text.
+    Print,
+    /// What programs compute.
+    Run,
+}
+
+/// Where a program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// The emulator, under the rules of the language only or of a chip.
+    Emulator(Option<Chip>),
+    /// The Neural Engine.
+    Ane,
+}
+
+/// A diagnostic that is expected.
+#[derive(Clone, Debug)]
+pub(crate) struct Expected {
+    pub(crate) line: usize,
+    pub(crate) severity: Severity,
+    pub(crate) code: String,
+    /// Part of the message.
+    pub(crate) message: String,
+}
+
+/// One `run` line.
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    pub(crate) line: usize,
+    pub(crate) inputs: Vec<(String, Vec<f32>)>,
+    pub(crate) outputs: Vec<Output>,
+}
+
+/// What an output shall be.
+#[derive(Clone, Debug)]
+pub(crate) struct Output {
+    pub(crate) name: String,
+    pub(crate) values: Vec<f32>,
+    /// `None`: equal.
+    pub(crate) tolerance: Option<f32>,
+}
+
+/// A file with its directives.
+#[derive(Debug)]
+pub struct File<'a> {
+    /// The whole text; directives are comments in it.
+    pub text: &'a str,
+    /// What is tested.
+    pub tests: Vec<Test>,
+    /// Where it runs.
+    pub targets: Vec<Target>,
+    pub(crate) profile: Profile,
+    pub(crate) blobs: Blobs,
+    pub(crate) expected: Vec<Expected>,
+    pub(crate) runs: Vec<Run>,
+    pub(crate) printed: String,
+}
+
+impl<'a> File<'a> {
+    /// Reads the directives.
+    ///
+    /// # Errors
+    /// The line of a directive that is not understood.
+    pub fn read(text: &'a str) -> Result<File<'a>, String> {
+        let mut file = File {
+            text,
+            tests: Vec::new(),
+            targets: Vec::new(),
+            profile: Profile::Language,
+            blobs: Blobs::default(),
+            expected: Vec::new(),
+            runs: Vec::new(),
+            printed: String::new(),
+        };
+        for (i, line) in text.lines().enumerate() {
+            file.line(i + 1, line).map_err(|e| format!("line {}: {e}", i + 1))?;
+        }
+        if file.tests.is_empty() {
+            return Err("no `// test:` header".into());
+        }
+        if file.targets.is_empty() {
+            file.targets.push(Target::Emulator(None));
+        }
+        if file.tests.contains(&Test::Run) == file.runs.is_empty() {
+            return Err("`// test: run` goes with `// run:` lines".into());
+        }
+        if !file.expected.is_empty() && !file.tests.iter().any(|t| matches!(t, Test::Parse | Test::Verify)) {
+            return Err("`error` and `warning` go with `// test: parse` or `verify`".into());
+        }
+        Ok(file)
+    }
+
+    fn line(&mut self, number: usize, line: &str) -> Result<(), String> {
+        if let Some(printed) = line.strip_prefix("//|") {
+            self.printed.push_str(printed.strip_prefix(' ').unwrap_or(printed));
+            self.printed.push('\n');
+            return Ok(());
+        }
+        // Comments follow each other on one line; `://` is none.
+        for directive in line.split("// ").skip(1) {
+            let Some((word, rest)) = directive.split_once(':') else { continue };
+            let rest = rest.trim();
+            match word {
+                "test" => {
+                    for word in rest.split_whitespace() {
+                        self.tests.push(test(word)?);
+                    }
+                }
+                "chip" => self.profile = Profile::Chip(chip(rest)?),
+                "target" => self.targets.push(target(rest)?),
+                "blob" => {
+                    let (path, data) = rest.split_once(" = fp16 ").ok_or("write `// blob: path = fp16 [numbers]`")?;
+                    let mut cursor = Cursor::new(data);
+                    let Numbers(values) = cursor.numbers()?;
+                    cursor.end()?;
+                    let data: Vec<half::f16> = values.into_iter().map(half::f16::from_f32).collect();
+                    self.blobs.0.insert(path.into(), blob::single_f16(&data).into());
+                }
+                "error" | "warning" => {
+                    let severity = if word == "error" { Severity::Error } else { Severity::Warning };
+                    let (code, message) = rest.split_once(':').unwrap_or((rest, ""));
+                    self.expected.push(Expected { line: number, severity, code: code.trim().into(), message: message.trim().into() });
+                }
+                "run" => self.runs.push(run(number, rest)?),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn test(word: &str) -> Result<Test, String> {
+    Ok(match word {
+        "parse" => Test::Parse,
+        "verify" => Test::Verify,
+        "print" => Test::Print,
+        "run" => Test::Run,
+        _ => return Err(format!("`{word}` is none of parse, verify, print, run")),
+    })
+}
+
+fn chip(word: &str) -> Result<Chip, String> {
+    let index = word.strip_prefix('m').and_then(|n| n.parse::<usize>().ok()).and_then(|n| n.checked_sub(1));
+    index.and_then(|i| Chip::ALL.get(i).copied()).ok_or_else(|| format!("`{word}` is none of m1 to m5"))
+}
+
+fn target(words: &str) -> Result<Target, String> {
+    match words.split_once(' ').unwrap_or((words, "")) {
+        ("emulator", "") => Ok(Target::Emulator(None)),
+        ("emulator", word) => Ok(Target::Emulator(Some(chip(word)?))),
+        ("ane", "") => Ok(Target::Ane),
+        _ => Err(format!("`{words}` is no target: emulator, emulator m1 to emulator m5, ane")),
+    }
+}
+
+fn run(line: usize, text: &str) -> Result<Run, String> {
+    let mut run = Run { line, inputs: Vec::new(), outputs: Vec::new() };
+    let mut cursor = Cursor::new(text);
+    loop {
+        let name = cursor.word()?.to_string();
+        let sign = cursor.sign()?;
+        let Numbers(values) = cursor.numbers()?;
+        match sign {
+            "=" => run.inputs.push((name, values)),
+            "==" => run.outputs.push(Output { name, values, tolerance: None }),
+            _ => {
+                let tolerance = cursor.tolerance()?;
+                run.outputs.push(Output { name, values, tolerance: Some(tolerance) });
+            }
+        }
+        if !cursor.comma() {
+            cursor.end()?;
+            break;
+        }
+    }
+    if run.outputs.is_empty() {
+        return Err("a run expects nothing: write `y == […]` or `y ~ […] tol=…`".into());
+    }
+    Ok(run)
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::Emulator(None) => f.write_str("emulator"),
+            Target::Emulator(Some(chip)) => write!(f, "emulator m{}", Chip::ALL.iter().position(|c| c == chip).map_or(0, |i| i + 1)),
+            Target::Ane => f.write_str("ane"),
+        }
+    }
+}

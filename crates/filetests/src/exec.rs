@@ -1,0 +1,109 @@
+//! Running programs.
+
+use crate::directives::{File, Output, Run, Target};
+use ane::{Binding, Device, Dir, Field, Port, Queue, Surface, allocation};
+use half::f16;
+use mil::Profile;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longest time that a run may take.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Compiles the program once and makes every run of the file; gives their number.
+pub(crate) fn run(file: &File<'_>, target: &Target, device: &dyn Device) -> Result<usize, String> {
+    let program = mil::parse(file.text).map_err(|d| d.render("", file.text))?;
+    let profile = match target {
+        Target::Emulator(None) => Profile::Language,
+        Target::Emulator(Some(chip)) => Profile::Chip(*chip),
+        Target::Ane => Profile::Chip(device.info().chip),
+    };
+    let verified = mil::verify(program, file.blobs.clone(), profile).map_err(|d| d.render("", file.text))?;
+    let program = device.compile("filetest", &verified).map_err(|e| e.to_string())?;
+    let rig = Rig::new(device, &program)?;
+    for run in &file.runs {
+        rig.run(run).map_err(|e| format!("line {}: {e}", run.line))?;
+    }
+    Ok(file.runs.len())
+}
+
+/// A program bound to surfaces of its own.
+struct Rig {
+    ports: Vec<(Port, Surface)>,
+    binding: Binding,
+    queue: Queue,
+}
+
+impl Rig {
+    fn new(device: &dyn Device, program: &Arc<dyn ane::Program>) -> Result<Rig, String> {
+        let all = program.ports().to_vec();
+        let surface = |p: &Port| Surface::for_ports(device, &[p], allocation(&all, p.dir)).map_err(|e| e.to_string());
+        let ports = all.iter().map(|p| Ok((p.clone(), surface(p)?))).collect::<Result<Vec<_>, String>>()?;
+        let bind: Vec<(&str, &Surface)> = ports.iter().map(|(p, s)| (p.name.as_str(), s)).collect();
+        let binding = Binding::new(program, "filetest", &bind).map_err(|e| e.to_string())?;
+        Ok(Rig { ports, binding, queue: Queue::new(LIMIT) })
+    }
+
+    fn run(&self, run: &Run) -> Result<(), String> {
+        let of = |dir| self.ports.iter().filter(move |(p, _)| p.dir == dir);
+        if let Some((name, _)) = run.inputs.iter().find(|(name, _)| !of(Dir::In).any(|(p, _)| p.name == *name)) {
+            return Err(format!("`{name}` is no input"));
+        }
+        for (port, surface) in of(Dir::In) {
+            let values = run.inputs.iter().find(|(name, _)| *name == port.name).map(|(_, values)| values);
+            write(port, surface, values.ok_or_else(|| format!("input `{}` is not given", port.name))?)?;
+        }
+        self.queue.run(&self.binding).map_err(|e| e.to_string())?;
+        for output in &run.outputs {
+            let port = of(Dir::Out).find(|(p, _)| p.name == output.name);
+            let (port, surface) = port.ok_or_else(|| format!("`{}` is no output", output.name))?;
+            compare(output, &read(port, surface)?)?;
+        }
+        Ok(())
+    }
+}
+
+fn field(port: &Port) -> Field {
+    Field { row: 0, rows: port.rows(), col: 0, cols: port.cols() }
+}
+
+fn write(port: &Port, surface: &Surface, values: &[f32]) -> Result<(), String> {
+    if values.len() != port.ty.numel() {
+        return Err(format!("{} numbers are given for `{}`, {}", values.len(), port.name, port.ty));
+    }
+    let mut guard = surface.write().map_err(|e| e.to_string())?;
+    let mut view = guard.view_mut(field(port));
+    for (r, row) in values.chunks_exact(port.cols()).enumerate() {
+        for (to, &x) in view.row_mut(r).iter_mut().zip(row) {
+            let rounded = f16::from_f32(x);
+            // Inputs say what the device is given, so they must be fp16 numbers (written with fewer digits, maybe).
+            if rounded.is_infinite() && x.is_finite() {
+                return Err(format!("{x} for `{}` is no fp16 number", port.name));
+            }
+            *to = rounded;
+        }
+    }
+    Ok(())
+}
+
+fn read(port: &Port, surface: &Surface) -> Result<Vec<f32>, String> {
+    let guard = surface.read().map_err(|e| e.to_string())?;
+    let view = guard.view(field(port));
+    Ok((0..view.rows).flat_map(|r| view.row(r).iter().map(|x| x.to_f32()).collect::<Vec<f32>>()).collect())
+}
+
+fn compare(output: &Output, found: &[f32]) -> Result<(), String> {
+    let Output { name, values, tolerance } = output;
+    if values.len() != found.len() {
+        return Err(format!("`{name}` has {} elements, {} are expected", found.len(), values.len()));
+    }
+    let fits = |want: f32, is: f32| match tolerance {
+        // Decimal digits name the fp16 number that they round to.
+        None => f16::from_f32(want).to_f32() == is,
+        Some(tol) => want == is || (want - is).abs() <= tol * want.abs().max(1.0),
+    };
+    match values.iter().zip(found).position(|(&want, &is)| !fits(want, is)) {
+        None => Ok(()),
+        Some(i) => Err(format!("`{name}`[{i}] is {}, {} is expected\n  is   {found:?}\n  want {values:?}", found[i], values[i])),
+    }
+}

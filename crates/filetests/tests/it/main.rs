@@ -1,0 +1,46 @@
+//! Every file under `files/`, and what they must cover together.
+#![allow(clippy::unwrap_used)]
+
+use ane::Device;
+use ane::emulator::{Emulator, EmulatorOptions};
+use cpu::Pool;
+use filetests::{File, Outcome, Target, Test, run_file};
+use mil::Chip;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+fn files() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for dir in ["parse", "verify", "print", "run"] {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("files").join(dir);
+        found.extend(std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).filter(|p| p.extension().is_some_and(|e| e == "mil")));
+    }
+    found.sort();
+    found
+}
+
+/// A device for the targets of this machine: emulators, of which each has a compile budget of its own.
+fn device(target: &Target, pool: &Arc<Pool>) -> Option<Arc<dyn Device>> {
+    let Target::Emulator(chip) = target else { return None };
+    let options = EmulatorOptions { any_profile: chip.is_none(), ..EmulatorOptions::new(chip.unwrap_or(Chip::H16), pool.clone()) };
+    Some(Arc::new(Emulator::new(options)))
+}
+
+#[test]
+fn every_file_is_as_it_says() {
+    let bless = std::env::var_os("ANNEAL_BLESS").is_some();
+    let pool = Arc::new(Pool::new(1).unwrap());
+    let (mut total, mut failed) = (Outcome::default(), Vec::new());
+    for path in files() {
+        match run_file(&path, &|target| device(target, &pool), bless) {
+            Ok(outcome) => {
+                total.met += outcome.met;
+                total.skipped += outcome.skipped;
+            }
+            Err(e) => failed.push(format!("{}: {e}", path.display())),
+        }
+    }
+    eprintln!("{} expectations met, {} runs skipped for want of a Neural Engine", total.met, total.skipped);
+    assert!(failed.is_empty(), "{} files failed\n{}", failed.len(), failed.join("\n"));
+}
