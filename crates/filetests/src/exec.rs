@@ -10,6 +10,9 @@ use std::time::Duration;
 /// Longest time that a run may take.
 const LIMIT: Duration = Duration::from_secs(60);
 
+/// Wrong elements that are listed.
+const SHOWN: usize = 8;
+
 /// Compiles the program once and makes every run of the file; gives their number.
 pub(crate) fn run(file: &File<'_>, target: &Target, device: &dyn Device) -> Result<usize, String> {
     let program = mil::parse(file.text).map_err(|d| d.render("", file.text))?;
@@ -102,8 +105,7 @@ fn compare(output: &Output, found: &[f32]) -> Result<(), String> {
         None => f16::from_f32(want).to_f32() == is,
         Some(tol) => want == is || (want - is).abs() <= tol * want.abs().max(1.0),
     };
-    match values.iter().zip(found).position(|(&want, &is)| !fits(want, is)) {
-        None => Ok(()),
-        Some(i) => Err(format!("`{name}`[{i}] is {}, {} is expected\n  is   {found:?}\n  want {values:?}", found[i], values[i])),
-    }
+    let wrong = values.iter().zip(found).enumerate().filter(|(_, (want, is))| !fits(**want, **is));
+    let shown: Vec<String> = wrong.take(SHOWN).map(|(i, (want, is))| format!("`{name}`[{i}] is {is}, {want} is expected")).collect();
+    if shown.is_empty() { Ok(()) } else { Err(shown.join("; ")) }
 }

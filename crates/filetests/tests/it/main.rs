@@ -4,18 +4,16 @@
 use ane::Device;
 use ane::emulator::{Emulator, EmulatorOptions};
 use cpu::Pool;
-use filetests::{File, Outcome, Target, Test, run_file};
+use filetests::{Outcome, Target, run_file};
 use mil::Chip;
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Every file, by path.
 fn files() -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for dir in ["parse", "verify", "print", "run"] {
-        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("files").join(dir);
-        found.extend(std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).filter(|p| p.extension().is_some_and(|e| e == "mil")));
-    }
+    let list = |dir: &Path| std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).collect::<Vec<PathBuf>>();
+    let families = list(&Path::new(env!("CARGO_MANIFEST_DIR")).join("files"));
+    let mut found: Vec<PathBuf> = families.iter().flat_map(|dir| list(dir)).collect();
     found.sort();
     found
 }
