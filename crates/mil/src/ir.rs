@@ -352,6 +352,11 @@ pub struct Function {
 }
 
 impl Function {
+    /// Whether `value` is known when the program is compiled: made by `const`, or by an op that decodes a constant.
+    pub fn is_constant(&self, value: Handle<Value>) -> bool {
+        matches!(self.values[value].def, Def::Op(op, _) if self.ops[op].kind.makes_constant())
+    }
+
     /// The constant that `value` is, if a `const` op made it.
     pub fn constant(&self, value: Handle<Value>) -> Option<&Literal> {
         match self.values[value].def {

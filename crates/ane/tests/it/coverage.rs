@@ -61,6 +61,7 @@ fn sample(b: &mut Builder, kind: OpKind, x: Val, y: Val) -> Result<Vec<Val>, Bui
             let mask = b.slice(x, &[0; 4], &[1, 1, 4, 4])?;
             one(b.attention(x, x, x, Some(mask)))
         }
+        other => panic!("{} is emulated and has no sample", other.name()),
     }
 }
 
@@ -88,7 +89,7 @@ fn edit(program: &mut Program) {
 #[test]
 fn every_op_of_the_table_runs() {
     let mut rng = Rng(7);
-    for &(kind, _) in OPS {
+    for &(kind, _) in OPS.iter().filter(|(kind, _)| kind.is_emulated()) {
         let mut builder = Builder::new(Opset::Ios18);
         let x = builder.input("a", &[2, 6, 4, 8]).unwrap();
         let y = builder.input("b", &[2, 1, 4, 8]).unwrap();

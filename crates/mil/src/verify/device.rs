@@ -84,7 +84,7 @@ impl<'a> Scope<'a> {
     }
 
     fn is_constant(&self, v: Handle<Value>) -> bool {
-        self.function.constant(v).is_some()
+        self.function.is_constant(v)
     }
 
     /// Whether `v` is used as the weight of `conv` and not otherwise: a port whose width is 1, kernels being 1 × 1.

@@ -120,7 +120,7 @@ fn check_op(function: &Function, op: &Op, found: &mut Found) {
             Some(Arg::Literal(_)) if param.kind == Kind::List => {
                 error("list", format!("`{}` of {op_name} is a literal", param.name), "give a tuple of values");
             }
-            Some(_) if param.kind == Kind::Const && call.literal(i).is_err() => {
+            Some(Arg::Value(v)) if param.kind == Kind::Const && !function.is_constant(*v) => {
                 error("constant", format!("`{}` of {op_name} is not known at compile time", param.name), "give a value made by `const`");
             }
             _ => {}
@@ -130,7 +130,7 @@ fn check_op(function: &Function, op: &Op, found: &mut Found) {
         match (name.as_str(), literal) {
             ("name", Literal::Text(_)) => {}
             ("name", _) => error("attribute", format!("attribute `name` of {op_name} is no string"), "write name = string(\"…\")"),
-            ("val", _) if op.kind == OpKind::Const => {}
+            ("val", _) if matches!(op.kind, OpKind::Const | OpKind::ConstSymbolic) => {}
             _ => error("attribute", format!("{op_name} has no attribute `{name}`"), "arguments stand in the parentheses"),
         }
         if op.attrs[..i].iter().any(|(n, _)| n == name) {

@@ -1,7 +1,7 @@
 //! Literals, types, weight files and results.
 
 use super::{Found, title};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::ir::{Arg, Blobs, DType, Function, Literal, MAX_RANK, Op, Span, Type};
 use crate::ops::{Call, check_domains};
 use std::collections::HashSet;
@@ -90,16 +90,24 @@ fn check_literal(what: &str, literal: &Literal, blobs: &Blobs, span: Span, found
     }
 }
 
+const NOT_CHECKED: &str = "there is no type rule for this op, or its shape is computed: check by hand";
+
 /// Domains, and declared against given types.
 fn check_call(function: &Function, op: &Op, found: &mut Found) {
     let name = title(function, op);
     let given = Call::new(function, op).and_then(|call| {
         check_domains(&call)?;
-        call.def.infer.map(|infer| infer(&call)).transpose()
+        call.def.infer.filter(|_| call.sizes_known()).map(|infer| infer(&call)).transpose()
     });
     let types = match given {
         Ok(Some(types)) => types,
-        Ok(None) => return,
+        Ok(None) => {
+            found.push(Diagnostic {
+                severity: Severity::Warning,
+                ..Diagnostic::error("not-checked", op.span, format!("the types of {name} are trusted as declared"), NOT_CHECKED)
+            });
+            return;
+        }
         Err(reject) => {
             let message = if reject.param.is_empty() {
                 format!("{name} {}", reject.message)
