@@ -29,5 +29,6 @@ pub(super) fn rule(kind: OpKind) -> Option<Rule> {
         OpKind::Matmul => products::matmul,
         OpKind::Conv => products::conv,
         OpKind::ScaledDotProductAttention => products::attention,
+        _ => return None,
     })
 }
