@@ -61,6 +61,15 @@ pub(super) const LIST_WRITE: OpDef = op(
     None,
     nothing,
 );
+/// coremltools' serializer makes it of `coreml_update_state`; it gives nothing.
+pub(super) const WRITE_STATE: OpDef = op(
+    "write_state",
+    "Replaces the value of a state by `data`.",
+    FROM_18,
+    &[tensor("input", Domain::T(MOVABLE)), tensor("data", Domain::T(MOVABLE))],
+    Some(write_state),
+    Cost::moves,
+);
 pub(super) const READ_STATE: OpDef =
     op("read_state", "The value of a state.", FROM_18, &[tensor("input", Domain::Free(MOVABLE))], Some(same), Cost::moves);
 
@@ -70,4 +79,13 @@ fn value(call: &Call<'_>) -> Result<Vec<Type>, Reject> {
 
 fn nothing(_: &Call<'_>, _: &[Type]) -> Cost {
     Cost { flops: 0, bytes: 0 }
+}
+
+/// The state keeps its type.
+fn write_state(call: &Call<'_>) -> Result<Vec<Type>, Reject> {
+    let (state, data) = (call.ty(0)?, call.ty(1)?);
+    if data.shape != state.shape {
+        return Err(call.reject(1, format!("has shape {:?} where the state has {:?}", data.shape, state.shape), "a state keeps its shape"));
+    }
+    Ok(Vec::new())
 }

@@ -366,6 +366,7 @@ ops! {
     ListScatter = known [control::LIST_SCATTER],
     ListWrite = known [control::LIST_WRITE],
     ReadState = known [control::READ_STATE],
+    WriteState = known [control::WRITE_STATE],
 }
 
 /// Checks the element types of all arguments against the table: in their domains, and equal where a letter is shared.

@@ -1,10 +1,13 @@
 //! The text form of programs.
 
+mod attribute;
+mod format;
 mod lexer;
 mod literal;
 mod number;
 mod parser;
 mod print;
 
+pub use format::fmt;
 pub use parser::parse;
 pub use print::print;

@@ -4,8 +4,10 @@
 mod build;
 mod chip;
 mod diagnostics;
+mod dialect;
 mod fuzz;
 mod language;
+mod layout;
 mod ops;
 mod text;
 

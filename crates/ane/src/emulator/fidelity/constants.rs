@@ -10,7 +10,7 @@ pub(super) fn decode(literal: &Literal, blobs: &Blobs) -> Result<Tensor, String>
     let data = match literal {
         Literal::Ints(_, values) => values.iter().map(|&n| n as f64).collect(),
         Literal::Floats(_, values) => values.clone(),
-        Literal::Text(_) => return Err("is a string where a tensor is wanted".into()),
+        Literal::Text(_) | Literal::Texts(..) => return Err("is a string where a tensor is wanted".into()),
         Literal::Blob { path, offset, .. } => {
             let bytes = blobs.data(path, *offset, &ty).map_err(|e| e.to_string())?;
             numbers(ty.dtype, bytes, ty.numel())?
