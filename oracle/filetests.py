@@ -12,19 +12,29 @@ import numpy as np
 HERE = os.path.dirname(os.path.abspath(__file__))
 OUT = sys.argv[1] if len(sys.argv) > 1 else os.path.join(HERE, "..", "crates", "filetests", "files", "run")
 INFO = '[buildInfo = dict<string, string>({{"coremlc-component-MIL", "3510.2.1"}, {"coremlc-version", "3505.4.1"}, {"coremltools-component-milinternal", ""}, {"coremltools-version", "9.0"}})]'
-CHIPS = ["emulator m1", "emulator m2", "emulator m3", "emulator m4", "emulator m5", "ane"]
+CHIPS = ["emulator m1", "emulator m2", "emulator m3", "emulator m4", "emulator m5", "emulator m1 grid", "emulator m5 wide", "ane"]
+EXACT = ["emulator", "emulator exact"]
+DEVICE = ["emulator"]  # not what the language means
+EVEN = [*EXACT, "emulator m1", "emulator m1 grid"]  # how M5 breaks ties is open
 inf, nan = np.inf, np.nan
 FUN = 2e-3  # a transcendental function in fp16
+SIGMOID, SILU = 4e-3, 1e-2  # through the chip's table of 33 knots
 names = set()
 
 
-def f16(x):
+TYPES = {"fp16": np.float16, "fp32": np.float32, "int32": np.int32, "bool": np.bool_}
+
+
+def rounded(x, dtype):
     with np.errstate(all="ignore"):
-        return np.asarray(x, np.float64).astype(np.float16)
+        return np.asarray(x, np.float64).astype(TYPES[dtype])
+
+
+def f16(x): return rounded(x, "fp16")
 
 
 def shown(x):
-    x = np.float16(x)
+    x = x if isinstance(x, (np.float16, np.float32)) else np.float16(x)
     if np.isnan(x): return "nan"
     if np.isinf(x): return "inf" if x > 0 else "-inf"
     if x == int(x): return str(int(x)) if x != 0 or not np.signbit(x) else "-0"
@@ -41,11 +51,13 @@ def listed(a):
     return f"[{', '.join(flat)}]"
 
 
-def ty(shape): return f"tensor<fp16, [{', '.join(map(str, shape))}]>"
+def ty(shape, dtype="fp16"): return f"tensor<{dtype}, [{', '.join(map(str, shape))}]>"
 
 
 class Value:
-    def __init__(self, name, runs): self.name, self.runs, self.shape = name, runs, runs[0].shape
+    def __init__(self, name, runs, dtype):
+        self.name, self.runs, self.shape, self.ty = name, runs, runs[0].shape, ty(runs[0].shape, dtype)
+        self.dtype = dtype
 
 
 class Blob:
@@ -54,14 +66,14 @@ class Blob:
 
 
 class Case:
-    def __init__(self, name, doc, targets=(), opset="ios18"):
+    def __init__(self, name, doc, targets=EXACT, opset="ios18"):
         assert name not in names, name
         names.add(name)
         self.name, self.doc, self.targets, self.opset = name, doc, targets, opset
         self.ins, self.body, self.outs, self.blobs = [], [], [], []
 
-    def input(self, name, *runs):
-        v = Value(name, [f16(r) for r in runs])
+    def input(self, name, *runs, dtype="fp16"):
+        v = Value(name, [rounded(r, dtype) for r in runs], dtype)
         self.ins.append(v)
         return v
 
@@ -83,10 +95,11 @@ class Case:
         self.body.append(f'{t} {name} = const()[name = string("{name}"), val = {val}];')
         return name
 
-    def op(self, kind, result, ref, **args):
-        """`result`: a name or several; `ref`: arrays of the tensors among `args`, in order, to fp64 arrays."""
+    def op(self, kind, result, ref, to=None, **args):
+        """`result`: a name or several; `ref`: arrays of the tensors among `args`, in order, to fp64 arrays; `to`: the result's type, else x's."""
         results = [result] if isinstance(result, str) else list(result)
         tensors, written = [], []
+        to = to or next((v.dtype for v in args.values() if isinstance(v, Value)), "fp16")
         for param, v in args.items():
             if isinstance(v, np.ndarray): v = f16(v)
             if isinstance(v, Value):
@@ -101,12 +114,12 @@ class Case:
         made = []
         for run in zip(*tensors):
             with np.errstate(all="ignore"):
-                seen = [np.where(np.isnan(x), inf, x.astype(np.float64)) for x in run]
+                seen = [np.where(np.isnan(x.astype(np.float64)), inf, x.astype(np.float64)) for x in run]
                 got = ref(*seen)
             got = [got] if isinstance(result, str) else got
-            made.append([f16(np.where(np.isnan(g), 0.0, g)) for g in got])
-        values = [Value(n, [run[i] for run in made]) for i, n in enumerate(results)]
-        left = ", ".join(f"{ty(v.shape)} {v.name}" for v in values)
+            made.append([rounded(np.where(np.isnan(g), 0.0, g), to) for g in got])
+        values = [Value(n, [run[i] for run in made], to) for i, n in enumerate(results)]
+        left = ", ".join(f"{v.ty} {v.name}" for v in values)
         self.body.append(f'{left} = {kind}({", ".join(written)})[name = string("{results[0]}")];')
         return values[0] if isinstance(result, str) else values
 
@@ -116,7 +129,7 @@ class Case:
 
     def write(self):
         lines = [f"// {self.doc}", "// test: run"] + [f"// target: {t}" for t in self.targets] + self.blobs
-        params = ", ".join(f"{ty(v.shape)} {v.name}" for v in self.ins)
+        params = ", ".join(f"{v.ty} {v.name}" for v in self.ins)
         lines += ["program(1.3)", INFO, "{", f"    func main<{self.opset}>({params}) {{"]
         lines += ["        " + line for line in self.body]
         lines += [f"    }} -> ({', '.join(v.name for v, _ in self.outs)});", "}"]
@@ -161,7 +174,7 @@ def broadcast(name, kind, ref, sx, sy, doc):
 
 
 def elementwise():
-    a, b = [1, -2, 0.5, 3.25, -1024, 0.099976, 7, -0.75], [2, 0.25, -0.5, 3, 2, 0.3, 7, 16]
+    a, b = [1, -2, 0.5, 3.25, -1024, 0.1, 7, -0.75], [2, 0.25, -0.5, 3, 2, 0.7, 7, 16]
     binary("add", "add", np.add, a, b, "Sums, each rounded once.")
     binary("sub", "sub", np.subtract, a, b, "Differences.")
     binary("mul", "mul", np.multiply, a, b, "Products.")
@@ -188,10 +201,10 @@ def elementwise():
 
     s = [0, 1, -1, 0.5, -4, 8, -9.5, 3]
     sig = lambda x: 1 / (1 + np.exp(-x))
-    unary("sigmoid", "sigmoid", sig, s, "The logistic function.", FUN)
+    unary("sigmoid", "sigmoid", sig, s, "The logistic function.", SIGMOID)
     unary("tanh", "tanh", np.tanh, s, "Hyperbolic tangent.", FUN)
     unary("relu", "relu", lambda x: np.maximum(x, 0), s, "Negative numbers become 0.")
-    unary("silu", "silu", lambda x: x * sig(x), s, "x * sigmoid(x).", FUN)
+    unary("silu", "silu", lambda x: x * sig(x), s, "x * sigmoid(x).", SILU)
     unary("exp", "exp", np.exp, [0, 1, -1, 0.5, -8, 8, 10, -3], "The exponential.", FUN)
     unary("sqrt", "sqrt", np.sqrt, [0, 1, 4, 2, 0.25, 65504, 1e-4, 3], "Square roots, correctly rounded.", 1e-3)
     unary("rsqrt", "rsqrt", lambda x: 1 / np.sqrt(x + np.float64(np.float16(1e-3))), [1, 4, 2, 0.25, 1024, 0, 1e-3, 3], "1 / sqrt(x + epsilon).", FUN, epsilon=1e-3)
@@ -213,18 +226,18 @@ def special():
     unary("nan_operand_tanh", "tanh", np.tanh, [nan, inf, -inf, 0], "NaN counts as +inf, of which the tanh is 1.", FUN)
     unary("nan_operand_exp", "exp", np.exp, [nan, inf, -inf, 12], "exp(12) is beyond fp16.")
     unary("sqrt_negative", "sqrt", np.sqrt, [-1, -4, -inf, 4], "Roots of negative numbers are 0.", FUN)
-    unary("log_of_zero", "log", lambda x: np.where(x == 0, -45440.0, np.log(x)), [0, 1, 0, 1], "log(0) is -45440, a number.", targets=(), epsilon=0.0)
-    c = Case("nan_operand_transpose", "A copy turns NaN into +inf as any op does.")
+    unary("log_of_zero", "log", lambda x: np.where(x == 0, -45440.0, np.log(x)), [0, 1, 0, 1], "log(0) is -45440, a number.", targets=DEVICE, epsilon=0.0)
+    c = Case("nan_operand_transpose", "A copy turns NaN into +inf as any op does.", DEVICE)
     x = c.input("x", np.array([[nan, 1, 2], [-inf, nan, 5]]))
     c.out(c.op("transpose", "y", lambda x: x.T, x=x, perm=[1, 0])).write()
-    binary("add_ties", "add", np.add, [2048, 2048, 2050, 4096, -2048, 65504, 65504, -65504], [1, 3, 1, 2, -1, 8, 16, -16], "Ties go to the even number; 65520 and more is inf.")
-    binary("mul_ties", "mul", np.multiply, [1.0009765625, 1.0009765625, 3, 1.5], [1.0009765625, 1.5, 683, 1.0009765625], "Products are exact, then rounded to even.")
-    binary("mul_subnormals", "mul", np.multiply, [2.0**-14, 2.0**-14, 2.0**-24, 2.0**-24, 2.0**-14, 3 * 2.0**-24], [0.5, 2.0**-10, 0.5, 0.75, 2.0**-11, 0.5], "Subnormal results of elementwise ops are kept and rounded like others.")
+    binary("add_ties", "add", np.add, [2048, 2048, 2050, 4096, -2048, 65504, 65504, -65504], [1, 3, 1, 2, -1, 8, 16, -16], "Ties go to the even number; 65520 and more is inf.", targets=EVEN)
+    binary("mul_ties", "mul", np.multiply, [1.0009765625, 1.0009765625, 3, 1.5], [1.0009765625, 1.5, 683, 1.0009765625], "Products are exact, then rounded to even.", targets=EVEN)
+    binary("mul_subnormals", "mul", np.multiply, [2.0**-14, 2.0**-14, 2.0**-24, 2.0**-24, 2.0**-14, 3 * 2.0**-24], [0.5, 2.0**-10, 0.5, 0.75, 2.0**-11, 0.5], "Subnormal results of elementwise ops are kept and rounded like others.", targets=EVEN)
     binary("overflow", "mul", np.multiply, [256, 255, -256, 300], [256, 256, 256, 300], "Elementwise ops overflow at fp16's own limit, not at 2^15.")
 
 
 def products():
-    def case(name, doc, sx, sy, tx=None, ty=None, targets=(), fx=None, fy=None, blob=False):
+    def case(name, doc, sx, sy, tx=None, ty=None, targets=EXACT, fx=None, fy=None, blob=False):
         c = Case(name, doc, targets)
         dx = ramp(*sx) if fx is None else fx
         dy = ramp(*sy, start=-2, step=3, mod=5) if fy is None else fy
@@ -243,13 +256,13 @@ def products():
     case("matmul_batch_broadcast", "A leading axis of 1 is stretched.", (2, 1, 2, 3), (1, 3, 3, 2))
     case("matmul_rank_broadcast", "A missing leading axis is stretched.", (2, 2, 3), (3, 4))
     case("matmul_one_row", "A vector as a matrix of one row.", (1, 1, 8), (1, 8, 3))
-    case("matmul_weight", "A weight in a file, as stored: [out, in].", (1, 1, 32, 32), (1, 1, 2, 32), False, True, (), blob=True)
+    case("matmul_weight", "A weight in a file, as stored: [out, in].", (1, 1, 32, 32), (1, 1, 2, 32), False, True, EXACT, blob=True)
     case("matmul_port", "Shapes of a training program: W x, width 64.", (1, 32, 32), (1, 32, 64), False, False, CHIPS, wide([1, 0, -1, 2], 1, 32, 32), wide([3, 1, 0, -2, 5], 1, 32, 64)[..., :])
     k = 32
     x = np.zeros((1, 4, k)); x[0, 0, :2] = [128, 128]; x[0, 1, :2] = [128, 127.875]; x[0, 2, :2] = [-128, -128]; x[0, 3, :2] = [1, 0]
     case("matmul_limit", "inf from 2^15 on; 32752 passes; negative ones likewise.", None, None, fx=x, fy=np.full((1, k, 32), 128.0), targets=CHIPS)
     case("matmul_wide_sum", "2,500 ones are not rounded on the way.", None, None, fx=np.ones((1, 1, 2500)), fy=np.ones((1, 2500, 1)))
-    case("matmul_nan", "NaN counts as +inf.", None, None, fx=np.array([[nan, 1, 2], [1, 1, 1]]), fy=np.ones((3, 2)))
+    case("matmul_nan", "NaN counts as +inf.", None, None, targets=DEVICE, fx=np.array([[nan, 1, 2], [1, 1, 1]]), fy=np.ones((3, 2)))
 
 
 def conv_ref(strides, pads, dilations, groups, bias):
@@ -269,7 +282,7 @@ def conv_ref(strides, pads, dilations, groups, bias):
 
 
 def convolutions():
-    def case(name, doc, sx, sw, bias=False, targets=(), blob=True, **args):
+    def case(name, doc, sx, sw, bias=False, targets=EXACT, blob=True, **args):
         c = Case(name, doc, targets)
         spatial = len(sx) - 2
         strides, dilations, groups = args.get("strides", [1] * spatial), args.get("dilations", [1] * spatial), args.get("groups", 1)
@@ -308,8 +321,8 @@ def convolutions():
 def reductions():
     x = ramp(2, 3, 4, mod=11) / 2
     x[0, 0, 0] = -7.25
-    def case(name, kind, ref, doc, axes=None, keep=None, data=x, tol=None):
-        c = Case(name, doc)
+    def case(name, kind, ref, doc, axes=None, keep=None, data=x, tol=None, targets=EXACT):
+        c = Case(name, doc, targets)
         v = c.input("x", data)
         args = {k: a for k, a in (("axes", axes), ("keep_dims", keep)) if a is not None}
         c.out(c.op(kind, "y", lambda a: np.asarray(ref(a, axis=tuple(axes) if axes else None, keepdims=bool(keep))), x=v, **args), tol).write()
@@ -320,7 +333,7 @@ def reductions():
     case("reduce_mean", "reduce_mean", np.mean, "The mean of 4 numbers in quarters is exact.", [2], True)
     case("reduce_mean_several", "reduce_mean", np.mean, "Means over two axes.", [1, 2], True, tol=1e-3)
     case("reduce_max", "reduce_max", np.max, "The largest, of negative numbers too.", [2], False, data=x - 20)
-    case("reduce_max_nan", "reduce_max", np.max, "NaN counts as +inf.", [1], True, data=np.array([[nan, 1, 2], [-inf, -3, -2]]))
+    case("reduce_max_nan", "reduce_max", np.max, "NaN counts as +inf.", [1], True, targets=DEVICE, data=np.array([[nan, 1, 2], [-inf, -3, -2]]))
     case("reduce_sum_overflow", "reduce_sum", np.sum, "A sum overflows at fp16's own limit.", [1], True, data=np.array([[60000, 5000], [60000, 6000], [-60000, -6000]]))
 
     def softmax(axis):
@@ -330,7 +343,7 @@ def reductions():
             e = np.where(np.isinf(top) & (top > 0), (x == top).astype(float), np.exp(x - np.where(np.isinf(top), 0, top)))
             return e / e.sum(axis=axis, keepdims=True)
         return ref
-    def soft(name, doc, data, along, targets=(), tol=1e-3, **args):
+    def soft(name, doc, data, along, targets=EXACT, tol=1e-3, **args):
         c = Case(name, doc, targets)
         c.out(c.op("softmax", "y", softmax(along), x=c.input("x", data), **args), tol).write()
     soft("softmax_last", "Along the last axis.", ramp(2, 3, 5), -1, axis=-1)
@@ -340,11 +353,11 @@ def reductions():
     soft("softmax_negative_axis", "Axes count from the end too.", ramp(2, 3, 4), -2, axis=-2)
     soft("softmax_large", "The maximum is taken off first.", np.array([[1000.0, 1, 2, 3], [-1000, -1001, -1002, -2000]]), -1, axis=-1)
     soft("softmax_masked", "-10^4 stands for a masked score.", np.array([[1.0, 2, -1e4, -1e4], [0.5, -1e4, -1e4, -1e4]]), -1, axis=-1)
-    soft("softmax_nan", "NaN counts as +inf and takes all.", np.array([[nan, 1, 2, 3], [4, 3, 2, 1]]), -1, axis=-1)
+    soft("softmax_nan", "NaN counts as +inf and takes all.", np.array([[nan, 1, 2, 3], [4, 3, 2, 1]]), -1, DEVICE, axis=-1)
 
 
 def moves():
-    def case(name, kind, ref, doc, shape, /, targets=(), result="y", data=None, **args):
+    def case(name, kind, ref, doc, shape, /, targets=EXACT, result="y", data=None, **args):
         c = Case(name, doc, targets)
         x = c.input("x", np.arange(np.prod(shape)).reshape(shape).astype(float) if data is None else data)
         y = c.op(kind, result, ref, x=x, **args)
@@ -394,7 +407,7 @@ def moves():
     ]:
         case(name, "slice_by_index", lambda x, w=want: x[w], doc, shape, **args)
 
-    def join(name, doc, shapes, axis, targets=(), interleave=None, ref=None):
+    def join(name, doc, shapes, axis, targets=EXACT, interleave=None, ref=None):
         c = Case(name, doc, targets)
         parts = tuple(c.input("abc"[i], wide(np.arange(6) + 10 * i, *s)) for i, s in enumerate(shapes))
         args = {} if interleave is None else {"interleave": interleave}
@@ -418,7 +431,7 @@ def together():
         e = np.exp(s - s.max(-1, keepdims=True))
         return f16(e / e.sum(-1, keepdims=True)).astype(float) @ v
     def sdpa(name, doc, masked):
-        c = Case(name, doc)
+        c = Case(name, doc, DEVICE if masked else EXACT)
         q, k, v = (c.input(n, ramp(1, 2, 3, 4, start=-2, step=s, mod=5) / 2) for n, s in (("a", 1), ("b", 3), ("c", 2)))
         args = dict(query=q, key=k, value=v)
         if masked: args["attn_mask"] = c.input("d", np.full((1, 1, 3, 3), -1e4) * np.triu(np.ones((3, 3)), 1))
@@ -432,7 +445,7 @@ def together():
     h3 = c.op("slice_by_size", "h3", lambda x: x[:, 2:], x=x, begin=[0, 2, 0, 0], size=[1, 2, 1, 32])
     s = c.op("sigmoid", "s", lambda x: 1 / (1 + np.exp(-x)), x=h1)
     g = c.op("mul", "g", np.multiply, x=h1, y=s)
-    c.out(c.op("mul", "y", np.multiply, x=g, y=h3), 5e-3).write()
+    c.out(c.op("mul", "y", np.multiply, x=g, y=h3), SILU).write()
 
     c = Case("grouped_heads", "Two query heads a key head as rows: reshape, matmul, reshape.")
     q, k = c.input("a", ramp(1, 4, 3, 2)), c.input("b", ramp(1, 2, 3, 2, start=-1, step=2, mod=4))
@@ -455,9 +468,35 @@ def together():
     c.out(c.op("mul", "y", np.multiply, x=x, y=r), 3e-3).write()
 
 
+def types():
+    """Other element types: only the exact arithmetic has them."""
+    def case(name, doc): return Case(name, doc, ["emulator exact"])
+    c = case("add_fp32", "fp32 is computed in fp32.")
+    x, y = c.input("a", [1, 2.0**24, 1e-3, 0.1], dtype="fp32"), c.input("b", [2.0**-20, 1, 1e5, 0.2], dtype="fp32")
+    c.out(c.op("add", "y", np.add, x=x, y=y)).write()
+    c = case("matmul_fp32", "A product in fp32: no 2^15, no fp16 anywhere.")
+    x, y = c.input("a", [[256, 256.0], [1e-3, 1]], dtype="fp32"), c.input("b", [[256.0, 1], [256, 2048]], dtype="fp32")
+    c.out(c.op("matmul", "y", np.matmul, x=x, y=y), 1e-6).write()
+    c = case("cast_to_fp16", "fp32 to fp16: ties to even, 65520 and more is inf.")
+    x = c.input("x", [2049, 2051, 65519, 65520, 1e-8, -3e-8, 0.1], dtype="fp32")
+    c.out(c.op("cast", "y", lambda x: x, to="fp16", x=x, dtype="fp16")).write()
+    c = case("cast_to_fp32", "fp16 to fp32 is exact.")
+    c.out(c.op("cast", "y", lambda x: x, to="fp32", x=c.input("x", [0.1, -65504, 2.0**-24, inf]), dtype="fp32")).write()
+    c = case("cast_to_int32", "To an integer towards zero, and back.")
+    n = c.op("cast", "n", np.trunc, to="int32", x=c.input("x", [0.5, -0.5, 2.75, -2.75, 1000]), dtype="int32")
+    c.out(c.op("cast", "y", lambda x: x, to="fp16", x=n, dtype="fp16")).write()
+    c = case("integers", "Integers are computed as integers.")
+    n = c.op("cast", "n", np.trunc, to="int32", x=c.input("x", [7, -7, 100, 4]), dtype="int32")
+    m = c.op("mul", "m", np.multiply, x=n, y=n)
+    c.out(c.op("cast", "y", lambda x: x, to="fp32", x=m, dtype="fp32")).write()
+    c = case("cast_to_bool", "To a truth value and back: 0 is false, all else is true.")
+    n = c.op("cast", "n", lambda x: x != 0, to="bool", x=c.input("x", [0, 1, -2, 0.5]), dtype="bool")
+    c.out(c.op("cast", "y", lambda x: x, to="fp16", x=n, dtype="fp16")).write()
+
+
 if __name__ == "__main__":
     os.makedirs(OUT, exist_ok=True)
-    for family in (elementwise, special, products, convolutions, reductions, moves, together): family()
+    for family in (elementwise, special, products, convolutions, reductions, moves, together, types): family()
     stale = [f for f in os.listdir(OUT) if f.endswith(".mil") and f[:-4] not in names]
     for f in stale: os.remove(os.path.join(OUT, f))
     print(f"{len(names)} files in {OUT}" + (f", {len(stale)} stale ones removed" if stale else ""))

@@ -1,6 +1,7 @@
 //! What a file says in its comments.
 
 use crate::list::{Cursor, Numbers};
+use ane::emulator::{Arithmetic, Mac};
 use mil::{Blobs, Chip, Profile, Severity, blob};
 use std::fmt;
 
@@ -20,8 +21,8 @@ pub enum Test {
 /// Where a program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// The emulator, under the rules of the language only or of a chip.
-    Emulator(Option<Chip>),
+    /// The emulator, under the rules of the language only or of a chip, and in one of its arithmetics.
+    Emulator(Option<Chip>, Arithmetic),
     /// The Neural Engine.
     Ane,
 }
@@ -92,7 +93,7 @@ impl<'a> File<'a> {
             return Err("no `// test:` header".into());
         }
         if file.targets.is_empty() {
-            file.targets.push(Target::Emulator(None));
+            file.targets.push(Target::Emulator(None, Arithmetic::Fast));
         }
         if file.tests.contains(&Test::Run) == file.runs.is_empty() {
             return Err("`// test: run` goes with `// run:` lines".into());
@@ -157,12 +158,24 @@ fn chip(word: &str) -> Result<Chip, String> {
     index.and_then(|i| Chip::ALL.get(i).copied()).ok_or_else(|| format!("`{word}` is none of m1 to m5"))
 }
 
+/// The arithmetics but for the fast one, by the words of targets.
+const ARITHMETICS: [(&str, Arithmetic); 3] =
+    [("wide", Arithmetic::Fidelity(Mac::Wide)), ("grid", Arithmetic::Fidelity(Mac::Grid)), ("exact", Arithmetic::Exact)];
+
 fn target(words: &str) -> Result<Target, String> {
-    match words.split_once(' ').unwrap_or((words, "")) {
-        ("emulator", "") => Ok(Target::Emulator(None)),
-        ("emulator", word) => Ok(Target::Emulator(Some(chip(word)?))),
-        ("ane", "") => Ok(Target::Ane),
-        _ => Err(format!("`{words}` is no target: emulator, emulator m1 to emulator m5, ane")),
+    let refuse = || format!("`{words}` is no target: ane, or emulator, maybe m1 to m5, maybe wide, grid or exact");
+    let mut words = words.split_whitespace().peekable();
+    match words.next() {
+        Some("ane") if words.peek().is_none() => Ok(Target::Ane),
+        Some("emulator") => {
+            let chip = words.next_if(|w| w.starts_with('m')).map(chip).transpose()?;
+            let arithmetic = match words.next() {
+                None => Arithmetic::Fast,
+                Some(word) => ARITHMETICS.iter().find(|(w, _)| *w == word).ok_or_else(refuse)?.1,
+            };
+            if words.next().is_some() { Err(refuse()) } else { Ok(Target::Emulator(chip, arithmetic)) }
+        }
+        _ => Err(refuse()),
     }
 }
 
@@ -194,10 +207,14 @@ fn run(line: usize, text: &str) -> Result<Run, String> {
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Target::Emulator(None) => f.write_str("emulator"),
-            Target::Emulator(Some(chip)) => write!(f, "emulator m{}", Chip::ALL.iter().position(|c| c == chip).map_or(0, |i| i + 1)),
-            Target::Ane => f.write_str("ane"),
+        let Target::Emulator(chip, arithmetic) = self else { return f.write_str("ane") };
+        f.write_str("emulator")?;
+        if let Some(i) = Chip::ALL.iter().position(|c| Some(*c) == *chip) {
+            write!(f, " m{}", i + 1)?;
+        }
+        match ARITHMETICS.iter().find(|(_, a)| a == arithmetic) {
+            Some((word, _)) => write!(f, " {word}"),
+            None => Ok(()),
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::directives::{File, Output, Run, Target};
 use ane::{Binding, Device, Dir, Field, Port, Queue, Surface, allocation};
 use half::f16;
-use mil::Profile;
+use mil::{DType, Profile};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ const SHOWN: usize = 8;
 pub(crate) fn run(file: &File<'_>, target: &Target, device: &dyn Device) -> Result<usize, String> {
     let program = mil::parse(file.text).map_err(|d| d.render("", file.text))?;
     let profile = match target {
-        Target::Emulator(None) => Profile::Language,
-        Target::Emulator(Some(chip)) => Profile::Chip(*chip),
+        Target::Emulator(None, _) => Profile::Language,
+        Target::Emulator(Some(chip), _) => Profile::Chip(*chip),
         Target::Ane => Profile::Chip(device.info().chip),
     };
     let verified = mil::verify(program, file.blobs.clone(), profile).map_err(|d| d.render("", file.text))?;
@@ -60,14 +60,19 @@ impl Rig {
         for output in &run.outputs {
             let port = of(Dir::Out).find(|(p, _)| p.name == output.name);
             let (port, surface) = port.ok_or_else(|| format!("`{}` is no output", output.name))?;
-            compare(output, &read(port, surface)?)?;
+            compare(output, port.ty.dtype, &read(port, surface)?)?;
         }
         Ok(())
     }
 }
 
-fn field(port: &Port) -> Field {
-    Field { row: 0, rows: port.rows(), col: 0, cols: port.cols() }
+/// Units of two bytes, of which an fp32 element takes two.
+fn field(port: &Port) -> Result<Field, String> {
+    match port.ty.dtype {
+        DType::F16 => Ok(Field { row: 0, rows: port.rows(), col: 0, cols: port.cols() }),
+        DType::F32 => Ok(Field { row: 0, rows: port.rows(), col: 0, cols: port.cols() * 2 }),
+        other => Err(format!("port `{}` is of {other}: fp16 and fp32 are filled and read", port.name)),
+    }
 }
 
 fn write(port: &Port, surface: &Surface, values: &[f32]) -> Result<(), String> {
@@ -75,34 +80,39 @@ fn write(port: &Port, surface: &Surface, values: &[f32]) -> Result<(), String> {
         return Err(format!("{} numbers are given for `{}`, {}", values.len(), port.name, port.ty));
     }
     let mut guard = surface.write().map_err(|e| e.to_string())?;
-    let mut view = guard.view_mut(field(port));
+    let mut view = guard.view_mut(field(port)?);
     for (r, row) in values.chunks_exact(port.cols()).enumerate() {
-        for (to, &x) in view.row_mut(r).iter_mut().zip(row) {
-            let rounded = f16::from_f32(x);
-            // Inputs say what the device is given, so they must be fp16 numbers (written with fewer digits, maybe).
-            if rounded.is_infinite() && x.is_finite() {
-                return Err(format!("{x} for `{}` is no fp16 number", port.name));
-            }
-            *to = rounded;
-        }
+        let units: Vec<f16> = match port.ty.dtype {
+            DType::F16 => row.iter().map(|&x| f16::from_f32(x)).collect(),
+            _ => row.iter().flat_map(|x| [x.to_bits() as u16, (x.to_bits() >> 16) as u16].map(f16::from_bits)).collect(),
+        };
+        view.row_mut(r).copy_from_slice(&units);
     }
     Ok(())
 }
 
 fn read(port: &Port, surface: &Surface) -> Result<Vec<f32>, String> {
     let guard = surface.read().map_err(|e| e.to_string())?;
-    let view = guard.view(field(port));
-    Ok((0..view.rows).flat_map(|r| view.row(r).iter().map(|x| x.to_f32()).collect::<Vec<f32>>()).collect())
+    let view = guard.view(field(port)?);
+    let rows = (0..view.rows).map(|r| view.row(r));
+    Ok(match port.ty.dtype {
+        DType::F16 => rows.flat_map(|row| row.iter().map(|x| x.to_f32()).collect::<Vec<f32>>()).collect(),
+        _ => rows.flat_map(|row| row.chunks_exact(2).map(wide).collect::<Vec<f32>>()).collect(),
+    })
 }
 
-fn compare(output: &Output, found: &[f32]) -> Result<(), String> {
+fn wide(units: &[f16]) -> f32 {
+    f32::from_bits(u32::from(units[0].to_bits()) | u32::from(units[1].to_bits()) << 16)
+}
+
+fn compare(output: &Output, dtype: DType, found: &[f32]) -> Result<(), String> {
     let Output { name, values, tolerance } = output;
     if values.len() != found.len() {
         return Err(format!("`{name}` has {} elements, {} are expected", found.len(), values.len()));
     }
     let fits = |want: f32, is: f32| match tolerance {
-        // Decimal digits name the fp16 number that they round to.
-        None => f16::from_f32(want).to_f32() == is,
+        // Decimal digits name the number that they round to.
+        None => dtype.round(want.into()) as f32 == is,
         Some(tol) => want == is || (want - is).abs() <= tol * want.abs().max(1.0),
     };
     let wrong = values.iter().zip(found).enumerate().filter(|(_, (want, is))| !fits(**want, **is));

@@ -21,8 +21,8 @@
 //! * `run`: for each `run` line, inputs are given with `=` and outputs expected with `==` (equal values, no zero told from another) or
 //!   with `~` (within `tol`, relative above 1 and absolute below).
 //!
-//! Targets: `emulator` takes any program of the language; `emulator m1` to `emulator m5` hold it to the rules of the chip; `ane` is the
-//! chip itself. The caller of [`run_file`] has the devices; what it lacks is skipped and counted. `run` files are made by
+//! Targets: `emulator` takes any program of the language; `emulator m1` to `emulator m5` hold it to the rules of the chip; a further word
+//! names an arithmetic other than the fast one (`wide`, `grid`, `exact`); `ane` is the chip itself. The caller of [`run_file`] has the devices; what it lacks is skipped and counted. `run` files are made by
 //! `oracle/filetests.py`, which computes what they expect with numpy.
 #![forbid(unsafe_code)]
 

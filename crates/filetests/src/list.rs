@@ -38,7 +38,8 @@ impl<'a> Cursor<'a> {
 
     /// `[1, 2.5, inf]`, maybe followed by `* n`.
     pub(crate) fn numbers(&mut self) -> Result<Numbers, String> {
-        let inside = self.rest.strip_prefix('[').and_then(|r| Some(r.split_once(']')?.0)).ok_or_else(|| self.wants("a list in brackets"))?;
+        let inside =
+            self.rest.strip_prefix('[').and_then(|r| Some(r.split_once(']')?.0)).ok_or_else(|| self.wants("a list in brackets"))?;
         let one = |word: &str| word.trim().parse::<f32>().map_err(|_| format!("`{}` is no number", word.trim()));
         let mut values = inside.split(',').map(one).collect::<Result<Vec<f32>, String>>()?;
         self.take(inside.len() + 2);

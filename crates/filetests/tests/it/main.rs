@@ -4,8 +4,10 @@
 use ane::Device;
 use ane::emulator::{Emulator, EmulatorOptions};
 use cpu::Pool;
-use filetests::{Outcome, Target, run_file};
+use filetests::{File, Outcome, Target, Test, run_file};
 use mil::Chip;
+use mil::ops::OPS;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,8 +22,9 @@ fn files() -> Vec<PathBuf> {
 
 /// A device for the targets of this machine: emulators, of which each has a compile budget of its own.
 fn device(target: &Target, pool: &Arc<Pool>) -> Option<Arc<dyn Device>> {
-    let Target::Emulator(chip) = target else { return None };
-    let options = EmulatorOptions { any_profile: chip.is_none(), ..EmulatorOptions::new(chip.unwrap_or(Chip::H16), pool.clone()) };
+    let Target::Emulator(chip, arithmetic) = *target else { return None };
+    let options = EmulatorOptions::new(chip.unwrap_or(Chip::H16), pool.clone());
+    let options = EmulatorOptions { any_profile: chip.is_none(), arithmetic, ..options };
     Some(Arc::new(Emulator::new(options)))
 }
 
@@ -41,4 +44,19 @@ fn every_file_is_as_it_says() {
     }
     eprintln!("{} expectations met, {} runs skipped for want of a Neural Engine", total.met, total.skipped);
     assert!(failed.is_empty(), "{} files failed\n{}", failed.len(), failed.join("\n"));
+}
+
+#[test]
+fn every_op_that_the_emulator_runs_is_run() {
+    let mut run = BTreeSet::new();
+    for path in files() {
+        let text = std::fs::read_to_string(&path).unwrap();
+        if File::read(&text).is_ok_and(|f| f.tests.contains(&Test::Run)) {
+            let program = mil::parse(&text).unwrap_or_else(|d| panic!("{}", d.render(&path.display().to_string(), &text)));
+            run.extend(program.functions.iter().flat_map(|f| f.ops.iter().map(|(_, op)| op.kind)));
+        }
+    }
+    let missing: Vec<&str> =
+        OPS.iter().filter(|(kind, _)| kind.is_emulated() && !run.contains(kind)).map(|(kind, _)| kind.name()).collect();
+    assert!(missing.is_empty(), "no file runs {missing:?}");
 }
