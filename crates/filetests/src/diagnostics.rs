@@ -10,16 +10,17 @@ pub(crate) fn parse(file: &File<'_>) -> Result<usize, String> {
 
 /// What parser and verifier say.
 pub(crate) fn verify(file: &File<'_>) -> Result<usize, String> {
-    let said = match mil::parse(file.text).and_then(|program| mil::verify(program, file.blobs.clone(), file.profile)) {
+    let said = match mil::parse(file.text).and_then(|program| mil::verify(program, file.blobs(), file.profile)) {
         Ok(verified) => verified.warnings().clone(),
         Err(diagnostics) => diagnostics,
     };
     compare(file, said)
 }
 
-/// Line of a diagnostic, from 1; of one without a place, the first.
+/// Line of a diagnostic, from 1: the first of one without a place, the last of one at the end of the text.
 fn line(text: &str, d: &Diagnostic) -> usize {
-    text.as_bytes()[..d.span.start.min(text.len())].iter().filter(|&&b| b == b'\n').count() + 1
+    let before = text.as_bytes()[..d.span.start.min(text.len())].iter().filter(|&&b| b == b'\n').count();
+    (before + 1).min(text.lines().count())
 }
 
 fn compare(file: &File<'_>, said: Diagnostics) -> Result<usize, String> {

@@ -2,7 +2,9 @@
 
 use crate::list::{Cursor, Numbers};
 use ane::emulator::{Arithmetic, Mac};
-use mil::{Blobs, Chip, Profile, Severity, blob};
+use mil::blob::{BlobType, Writer};
+use mil::{Blobs, Chip, Profile, Severity};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// What is tested.
@@ -64,7 +66,7 @@ pub struct File<'a> {
     /// Where it runs.
     pub targets: Vec<Target>,
     pub(crate) profile: Profile,
-    pub(crate) blobs: Blobs,
+    files: BTreeMap<String, Writer>,
     pub(crate) expected: Vec<Expected>,
     pub(crate) runs: Vec<Run>,
     pub(crate) printed: String,
@@ -81,7 +83,7 @@ impl<'a> File<'a> {
             tests: Vec::new(),
             targets: Vec::new(),
             profile: Profile::Language,
-            blobs: Blobs::default(),
+            files: BTreeMap::new(),
             expected: Vec::new(),
             runs: Vec::new(),
             printed: String::new(),
@@ -102,6 +104,16 @@ impl<'a> File<'a> {
             return Err("`error` and `warning` go with `// test: parse` or `verify`".into());
         }
         Ok(file)
+    }
+
+    /// The weight files.
+    pub(crate) fn blobs(&self) -> Blobs {
+        Blobs(self.files.iter().map(|(path, writer)| (path.clone(), writer.clone().finish().into())).collect())
+    }
+
+    /// Codes of the errors and warnings that are expected.
+    pub fn codes(&self) -> impl Iterator<Item = &str> {
+        self.expected.iter().map(|e| e.code.as_str())
     }
 
     fn line(&mut self, number: usize, line: &str) -> Result<(), String> {
@@ -127,8 +139,9 @@ impl<'a> File<'a> {
                     let mut cursor = Cursor::new(data);
                     let Numbers(values) = cursor.numbers()?;
                     cursor.end()?;
-                    let data: Vec<half::f16> = values.into_iter().map(half::f16::from_f32).collect();
-                    self.blobs.0.insert(path.into(), blob::single_f16(&data).into());
+                    let data: Vec<u8> = values.iter().flat_map(|&x| half::f16::from_f32(x).to_le_bytes()).collect();
+                    let writer = self.files.entry(path.to_string()).or_default();
+                    writer.push(BlobType::F16, values.len() as u64, &data).map_err(|e| e.to_string())?;
                 }
                 "error" | "warning" => {
                     let severity = if word == "error" { Severity::Error } else { Severity::Warning };

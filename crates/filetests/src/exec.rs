@@ -21,7 +21,7 @@ pub(crate) fn run(file: &File<'_>, target: &Target, device: &dyn Device) -> Resu
         Target::Emulator(Some(chip), _) => Profile::Chip(*chip),
         Target::Ane => Profile::Chip(device.info().chip),
     };
-    let verified = mil::verify(program, file.blobs.clone(), profile).map_err(|d| d.render("", file.text))?;
+    let verified = mil::verify(program, file.blobs(), profile).map_err(|d| d.render("", file.text))?;
     let program = device.compile("filetest", &verified).map_err(|e| e.to_string())?;
     let rig = Rig::new(device, &program)?;
     for run in &file.runs {

@@ -7,7 +7,7 @@
 //! // test: verify              one or several of parse, verify, print, run
 //! // chip: m1                  verify with the rules of this chip; without it, those of the language
 //! // target: emulator m4       run here; several lines, run on each; without one, `emulator`
-//! // blob: @model_path/w.bin = fp16 [1, 2]      a weight file: one blob at offset 64, `* n` repeats a list
+//! // blob: @model_path/w.bin = fp16 [1, 2]      a weight file, a blob for each such line; `* n` repeats a list
 //! … x = sigmod(x = x); // error: unknown-op: no op `sigmod`
 //! … y = add(x = x, y = z); // warning: dead-result
 //! // run: x = [1, 2] * 32, y ~ [0.5, 2] * 32 tol=0.01
