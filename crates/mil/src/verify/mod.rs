@@ -23,13 +23,13 @@
 //!     * a function returns at least one value, none twice, and no constant, string or state; states are read and written by
 //!       the ops for it and by no others.
 //!
-//! A chip adds its own rules: [`LINTS`].
+//! A chip adds its own rules: [`lints`].
 
 mod device;
 mod form;
 mod values;
 
-pub use device::{LINTS, Lint};
+pub use device::{Lint, lints};
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::ir::{Blobs, Literal, Op, Profile, Program};
@@ -87,7 +87,7 @@ pub fn verify(program: Program, blobs: Blobs, profile: Profile) -> Result<Verifi
     }
     let sound = found.iter().all(|d| d.severity == Severity::Warning);
     if let (true, Profile::Chip(chip)) = (sound, profile) {
-        device::check(&program, chip, &mut found);
+        device::check(&program, &blobs, chip, &mut found);
     }
     let found = Diagnostics(found);
     if found.has_errors() { Err(found) } else { Ok(Verified { program, blobs, profile, warnings: found }) }

@@ -3,6 +3,7 @@
 
 mod build;
 mod chip;
+mod chip_forms;
 mod diagnostics;
 mod dialect;
 mod fuzz;
