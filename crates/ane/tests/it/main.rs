@@ -8,4 +8,5 @@ mod numbers;
 mod random;
 mod reference;
 mod rig;
+mod silero;
 mod training;

@@ -101,4 +101,14 @@ impl Args<'_> {
     pub(super) fn axes(&self, name: &str, rank: usize) -> Result<Vec<usize>, String> {
         if self.has(name) { self.call.axes(self.index(name)?, rank).map_err(reject) } else { Ok((0..rank).collect()) }
     }
+
+    /// The string of a parameter.
+    pub(super) fn text(&self, name: &str) -> Result<String, String> {
+        self.call.text(self.index(name)?).map_err(reject)
+    }
+
+    /// The number of a parameter that the op's form may lack.
+    pub(super) fn number_or(&self, name: &str, absent: f64) -> Result<f64, String> {
+        if self.index(name).is_ok() { self.number(name) } else { Ok(absent) }
+    }
 }

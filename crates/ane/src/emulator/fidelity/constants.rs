@@ -22,14 +22,6 @@ pub(super) fn decode(literal: &Literal, blobs: &Blobs) -> Result<Tensor, String>
 /// `count` little-endian elements, those below a byte packed from the low bits up.
 pub(super) fn numbers(dtype: DType, bytes: &[u8], count: usize) -> Result<Vec<f64>, String> {
     let bits = dtype.bits() as usize;
-    if bits == 0 || bits * count > bytes.len() * 8 {
-        return Err(format!("has {} bytes, too few for {count} elements of {dtype}", bytes.len()));
-    }
-    let word = |i: usize| {
-        let first = i * bits;
-        let taken = bytes[first / 8..(first + bits).div_ceil(8)].iter().rev().fold(0u128, |w, &b| w << 8 | u128::from(b));
-        (taken >> (first % 8)) as u64 & (u64::MAX >> (64 - bits))
-    };
     let signed = |w: u64| ((w << (64 - bits)) as i64 >> (64 - bits)) as f64;
     let number = |w: u64| match dtype {
         DType::F16 => f16::from_bits(w as u16).to_f64(),
@@ -40,7 +32,20 @@ pub(super) fn numbers(dtype: DType, bytes: &[u8], count: usize) -> Result<Vec<f6
         DType::Bool => f64::from(u8::from(w != 0)),
         _ => w as f64,
     };
-    Ok((0..count).map(|i| number(word(i))).collect())
+    Ok(packed(bytes, bits, count)?.into_iter().map(number).collect())
+}
+
+/// `count` words of `bits` bits, from the low bits of each byte up.
+pub(super) fn packed(bytes: &[u8], bits: usize, count: usize) -> Result<Vec<u64>, String> {
+    if bits == 0 || bits > 64 || count.checked_mul(bits).is_none_or(|all| all > bytes.len() * 8) {
+        return Err(format!("has {} bytes, too few for {count} elements of {bits} bits", bytes.len()));
+    }
+    let word = |i: usize| {
+        let first = i * bits;
+        let taken = bytes[first / 8..(first + bits).div_ceil(8)].iter().rev().fold(0u128, |w, &b| w << 8 | u128::from(b));
+        (taken >> (first % 8)) as u64 & (u64::MAX >> (64 - bits))
+    };
+    Ok((0..count).map(word).collect())
 }
 
 /// One element as its little-endian bytes, for types of whole bytes.

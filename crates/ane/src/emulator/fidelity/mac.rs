@@ -34,22 +34,27 @@ const LOST_BELOW: f64 = 1.0 / 32768.0;
 /// Σ aᵢ·bᵢ inside the chip, before rounding. A partial sum of 2^15 is infinite for good, whatever follows; NaN where infinities
 /// cancel.
 pub(super) fn dot(mac: Mac, tile: Tile, a: &[f64], b: &[f64]) -> f64 {
+    let (whole_a, rest_a) = a.as_chunks::<TILE>();
+    let (whole_b, rest_b) = b.as_chunks::<TILE>();
     let mut wide = 0f64;
-    for (a, b) in a.chunks(TILE).zip(b.chunks(TILE)) {
-        let mut products = [0f64; TILE];
-        for (p, (a, b)) in products.iter_mut().zip(a.iter().zip(b)) {
-            *p = product(mac, a * b);
-        }
-        let mut sum = products[0];
-        for &p in &products[1..] {
-            sum = saturate(match tile {
-                Tile::Exact => sum + p,
-                Tile::Cut => add_cut(sum, p),
-            });
-        }
-        wide = saturate(wide + sum);
+    for (a, b) in whole_a.iter().zip(whole_b) {
+        wide = saturate(wide + tile_sum(mac, tile, a, b));
     }
-    wide
+    let (mut a, mut b) = ([0.0; TILE], [0.0; TILE]);
+    a[..rest_a.len()].copy_from_slice(rest_a);
+    b[..rest_b.len()].copy_from_slice(rest_b);
+    saturate(wide + tile_sum(mac, tile, &a, &b))
+}
+
+#[inline]
+fn tile_sum(mac: Mac, tile: Tile, a: &[f64; TILE], b: &[f64; TILE]) -> f64 {
+    let products: [f64; TILE] = std::array::from_fn(|i| product(mac, a[i] * b[i]));
+    products[1..].iter().fold(products[0], |sum, &p| {
+        saturate(match tile {
+            Tile::Exact => sum + p,
+            Tile::Cut => add_cut(sum, p),
+        })
+    })
 }
 
 /// What the datapath makes of an exact product. 0 · inf is 0 (ane-measurements 1.3).
@@ -62,7 +67,9 @@ fn product(mac: Mac, p: f64) -> f64 {
         Mac::Wide => p,
         Mac::Grid if p.is_infinite() => p,
         Mac::Grid => {
-            let p = (p / STEP).round_ties_even() * STEP;
+            // Adding this rounds to whole steps, ties to even.
+            let whole = 1.5 * 2f64.powi(52) * STEP;
+            let p = (p + whole) - whole;
             if p.abs() < LOST_BELOW { 0.0 } else { p }
         }
     }

@@ -9,14 +9,18 @@
 //!
 //! The chip computes fp16 only. Under fidelity an op on fp32 or integers is taken to run elsewhere, exactly.
 
+mod activation;
 mod args;
 mod constants;
+mod encoded;
 mod mac;
 mod moves;
+mod normalize;
 mod ops;
 mod pointwise;
 mod products;
 mod program;
+mod recurrent;
 mod reduce;
 mod rules;
 mod table;

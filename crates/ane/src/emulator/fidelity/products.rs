@@ -13,21 +13,32 @@ fn tile_of(args: &Args<'_>, dtype: DType, tile: Tile) -> Option<Tile> {
     args.rules.imitates(dtype).then_some(tile)
 }
 
-/// Σ aᵢ·bᵢ before rounding.
-fn sum(args: &Args<'_>, tile: Option<Tile>, a: &[f64], b: &[f64]) -> f64 {
+/// Σ aᵢ·bᵢ + bias before rounding.
+fn sum(args: &Args<'_>, tile: Option<Tile>, a: &[f64], b: &[f64], bias: f64) -> f64 {
     match tile {
-        Some(tile) => dot(args.rules.mac, tile, a, b),
-        None => a.iter().zip(b).map(|(a, b)| a * b).sum(),
+        Some(tile) => saturate(dot(args.rules.mac, tile, a, b) + bias),
+        None => a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>() + bias,
     }
 }
 
 pub(super) fn matmul(args: &Args<'_>) -> Result<Vec<Tensor>, String> {
     let (x, y) = (args.tensor("x")?, args.tensor("y")?);
-    Ok(vec![product(args, &x, args.flag("transpose_x")?, &y, args.flag("transpose_y")?, args.result(0))])
+    Ok(vec![product(args, &x, args.flag("transpose_x")?, &y, args.flag("transpose_y")?, None, args.result(0))])
 }
 
-/// `x · y` over the last two axes, leading ones broadcast. Rows of the result are computed in parallel; each is one task's alone.
-fn product(args: &Args<'_>, x: &Tensor, flip_x: bool, y: &Tensor, flip_y: bool, ty: &Type) -> Tensor {
+/// `x · weightᵀ + bias`.
+pub(super) fn linear(args: &Args<'_>) -> Result<Vec<Tensor>, String> {
+    let (x, weight, bias) = (args.tensor("x")?, args.tensor("weight")?, args.optional("bias")?);
+    let ty = args.result(0);
+    let depth = weight.dims[1];
+    let rows = x.reshape(&[x.data.len() / depth, depth]);
+    let flat = Type { dtype: ty.dtype, shape: vec![rows.dims[0] as u64, weight.dims[0] as u64] };
+    let y = product(args, &rows, false, &weight, true, bias.as_ref().map(|b| b.data.as_slice()), &flat);
+    Ok(vec![y.reshape(&ty.dims())])
+}
+
+/// `x · y` over the last two axes, leading ones broadcast; a bias for each column joins the sum before it is rounded. Rows of the result are computed in parallel; each is one task's alone.
+fn product(args: &Args<'_>, x: &Tensor, flip_x: bool, y: &Tensor, flip_y: bool, bias: Option<&[f64]>, ty: &Type) -> Tensor {
     let tile = tile_of(args, ty.dtype, args.rules.matmul_tile());
     let dims = ty.dims();
     let (lead, tail) = dims.split_at(dims.len() - 2);
@@ -44,7 +55,8 @@ fn product(args: &Args<'_>, x: &Tensor, flip_x: bool, y: &Tensor, flip_y: bool, 
             (0..count).map(|v| (0..depth).map(|k| t.data[base + place(v, k)]).collect()).collect::<Vec<Vec<f64>>>()
         };
         let (a, b) = (vectors(x, rows, !flip_x), vectors(y, cols, flip_y));
-        let row = |a: &Vec<f64>| b.iter().map(|b| args.rules.store_sum(ty.dtype, sum(args, tile, a, b))).collect();
+        let element = |a: &[f64], b: &[f64], bias: f64| args.rules.store_sum(ty.dtype, sum(args, tile, a, b, bias));
+        let row = |a: &Vec<f64>| b.iter().enumerate().map(|(c, b)| element(a, b, bias.map_or(0.0, |bias| bias[c]))).collect();
         let made: Vec<Vec<f64>> = args.pool.install(|| a.par_iter().map(row).collect());
         data.extend(made.into_iter().flatten());
     });
@@ -80,8 +92,7 @@ pub(super) fn conv(args: &Args<'_>) -> Result<Vec<Tensor>, String> {
             });
             results.push(match tile {
                 Some(_) if taps == 1 => args.rules.store(ty.dtype, patch[0] * row[0] + bias),
-                Some(_) => args.rules.store_sum(ty.dtype, saturate(sum(args, tile, &patch, row) + bias)),
-                None => args.rules.store_sum(ty.dtype, sum(args, tile, &patch, row) + bias),
+                _ => args.rules.store_sum(ty.dtype, sum(args, tile, &patch, row, bias)),
             });
         });
         results
@@ -98,7 +109,7 @@ pub(super) fn attention(args: &Args<'_>) -> Result<Vec<Tensor>, String> {
     let rank = ty.shape.len();
     let mut scores_ty = ty.clone();
     scores_ty.shape[rank - 1] = k.dims[rank - 2] as u64;
-    let mut scores = product(args, &q, false, &k, true, &scores_ty);
+    let mut scores = product(args, &q, false, &k, true, None, &scores_ty);
     let scale = 1.0 / (q.dims[rank - 1] as f64).sqrt();
     scores.data.iter_mut().for_each(|x| *x = args.rules.store(ty.dtype, *x * scale));
     if let Some(mask) = mask.filter(|_| args.rules.chip.is_none()) {
@@ -115,5 +126,5 @@ pub(super) fn attention(args: &Args<'_>) -> Result<Vec<Tensor>, String> {
         scores = Tensor::new(ty.dtype, &dims, |i| args.rules.store(ty.dtype, scores.at(i) + lets(mask.broadcast(i))));
     }
     let probabilities = softmax(args, &scores, rank - 1);
-    Ok(vec![product(args, &probabilities, false, &v, false, ty)])
+    Ok(vec![product(args, &probabilities, false, &v, false, None, ty)])
 }

@@ -1,40 +1,76 @@
-//! Ops that look along an axis: softmax, reductions.
+//! Ops that look along axes: reductions, running sums, softmax.
 
 use super::args::Args;
-use super::tensor::Tensor;
+use super::rules::Rules;
+use super::tensor::{Tensor, walk};
 use mil::ops::OpKind;
 
 /// Folds axes.
 pub(super) fn reduce(args: &Args<'_>) -> Result<Vec<Tensor>, String> {
     let x = args.tensor("x")?;
     let rank = x.dims.len();
-    let axes = args.axes("axes", rank)?;
-    let folded: Vec<usize> = (0..rank).map(|a| if axes.contains(&a) { x.dims[a] } else { 1 }).collect();
-    let kept: Vec<usize> = (0..rank).map(|a| if axes.contains(&a) { 1 } else { x.dims[a] }).collect();
-    let narrow = args.rules.imitates(x.dtype);
-    // The chip's sum is fp16 inside; a language's is exact.
-    let sum = |x: &[f64]| if narrow { args.rules.narrow_sum(x) } else { x.iter().sum() };
-    let largest = |x: &[f64]| x.iter().fold(f64::NEG_INFINITY, |a, &b| if b > a || b.is_nan() { b } else { a });
-    let fold = |line: &[f64]| match args.call.op.kind {
-        OpKind::ReduceSum => Ok(sum(line)),
-        OpKind::ReduceMean => Ok(sum(line) / line.len() as f64),
-        OpKind::ReduceMax => Ok(largest(line)),
-        other => Err(format!("{} is no reduction", other.name())),
-    };
+    let axes = if args.index("axis").is_ok() { vec![args.axis("axis", rank)?] } else { args.axes("axes", rank)? };
+    let extents = |folded: bool| (0..rank).map(|a| if axes.contains(&a) == folded { x.dims[a] } else { 1 }).collect::<Vec<usize>>();
+    let (folded, kept) = (extents(true), extents(false));
+    let fold = fold(args.call.op.kind, args.rules, args.rules.imitates(x.dtype))?;
     let ty = args.result(0);
     let mut data = Vec::new();
-    let mut failed = None;
-    super::tensor::walk(&kept, |i| {
+    walk(&kept, |i| {
         let line = Tensor::new(x.dtype, &folded, |j| x.at(&i.iter().zip(j).map(|(a, b)| a + b).collect::<Vec<_>>()));
-        match fold(&line.data) {
-            Ok(y) => data.push(args.rules.store(ty.dtype, y)),
-            Err(text) => failed = Some(text),
-        }
+        data.push(args.rules.store(ty.dtype, fold(&line.data)));
     });
-    match failed {
-        Some(text) => Err(text),
-        None => Ok(vec![Tensor { dtype: ty.dtype, dims: ty.dims(), data }]),
-    }
+    Ok(vec![Tensor { dtype: ty.dtype, dims: ty.dims(), data }])
+}
+
+type Fold = Box<dyn Fn(&[f64]) -> f64>;
+
+/// What becomes of the elements of a line. The chip's sums are fp16 inside, a language's exact.
+fn fold(kind: OpKind, rules: Rules, narrow: bool) -> Result<Fold, String> {
+    let sum = move |x: &[f64]| if narrow { rules.narrow_sum(x) } else { x.iter().sum::<f64>() };
+    let each = move |x: &[f64], f: fn(f64) -> f64| sum(&x.iter().map(|&x| f(x)).collect::<Vec<f64>>());
+    // The first of those that beat all others.
+    let best = |x: &[f64], beats: fn(f64, f64) -> bool| (1..x.len()).fold(0, |best, i| if beats(x[i], x[best]) { i } else { best });
+    Ok(match kind {
+        OpKind::ReduceSum => Box::new(sum),
+        OpKind::ReduceMean => Box::new(move |x| sum(x) / x.len() as f64),
+        OpKind::ReduceMax => Box::new(move |x| x[best(x, |a, b| a > b || a.is_nan())]),
+        OpKind::ReduceMin => Box::new(move |x| x[best(x, |a, b| a < b || a.is_nan())]),
+        OpKind::ReduceArgmax => Box::new(move |x| best(x, |a, b| a > b) as f64),
+        OpKind::ReduceArgmin => Box::new(move |x| best(x, |a, b| a < b) as f64),
+        OpKind::ReduceProd => Box::new(|x| x.iter().product()),
+        OpKind::ReduceL1Norm => Box::new(move |x| each(x, f64::abs)),
+        OpKind::ReduceL2Norm => Box::new(move |x| each(x, |x| x * x).sqrt()),
+        OpKind::ReduceSumSquare => Box::new(move |x| each(x, |x| x * x)),
+        OpKind::ReduceLogSum => Box::new(move |x| sum(x).ln()),
+        OpKind::ReduceLogSumExp => Box::new(move |x| {
+            let top = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            if top.is_infinite() { top } else { top + x.iter().map(|x| (x - top).exp()).sum::<f64>().ln() }
+        }),
+        other => return Err(format!("{} is no reduction", other.name())),
+    })
+}
+
+/// Sums of all elements up to each, along an axis; rounded as they run.
+pub(super) fn cumsum(args: &Args<'_>) -> Result<Vec<Tensor>, String> {
+    let x = args.tensor("x")?;
+    let axis = args.axis("axis", x.dims.len())?;
+    let (exclusive, reverse) = (args.flag("exclusive")?, args.flag("reverse")?);
+    Ok(vec![args.make(0, |i| {
+        let (at, len) = (i[axis], x.dims[axis]);
+        let mut from = i.to_vec();
+        let before = if reverse { (at..len).rev().collect::<Vec<_>>() } else { (0..=at).collect() };
+        let mut taken = before.len() - usize::from(exclusive);
+        let mut sum = 0.0;
+        for n in before {
+            if taken == 0 {
+                break;
+            }
+            taken -= 1;
+            from[axis] = n;
+            sum = args.rules.store(x.dtype, sum + x.at(&from));
+        }
+        sum
+    })])
 }
 
 pub(super) fn softmax_op(args: &Args<'_>) -> Result<Vec<Tensor>, String> {
@@ -44,21 +80,25 @@ pub(super) fn softmax_op(args: &Args<'_>) -> Result<Vec<Tensor>, String> {
 
 /// The maximum is subtracted inside, on the chip too (ane-measurements 1.2); a lane of infinity takes all (1.3).
 pub(super) fn softmax(args: &Args<'_>, x: &Tensor, axis: usize) -> Tensor {
-    let lane = |i: &[usize]| {
-        let mut j = i.to_vec();
-        (0..x.dims[axis])
-            .map(|n| {
-                j[axis] = n;
-                x.at(&j)
-            })
-            .collect::<Vec<f64>>()
-    };
     let chip = args.rules.imitates(x.dtype);
-    Tensor::new(x.dtype, &x.dims, |i| {
-        let lane = lane(i);
-        let top = lane.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        // inf − inf is 0 to the chip.
-        let e = |v: f64| if chip && v == top { 1.0 } else { (v - top).exp() };
-        args.rules.store(x.dtype, e(x.at(i)) / lane.iter().map(|&v| e(v)).sum::<f64>())
-    })
+    // inf − inf is 0 to the chip.
+    let e = |v: f64, top: f64| if chip && v == top { 1.0 } else { (v - top).exp() };
+    let mut kept = x.dims.clone();
+    kept[axis] = 1;
+    let mut y = x.clone();
+    walk(&kept, |i| {
+        let places: Vec<usize> = (0..x.dims[axis])
+            .map(|n| {
+                let mut j = i.to_vec();
+                j[axis] = n;
+                super::tensor::position(&x.dims, &j)
+            })
+            .collect();
+        let top = places.iter().map(|&p| x.data[p]).fold(f64::NEG_INFINITY, f64::max);
+        let total: f64 = places.iter().map(|&p| e(x.data[p], top)).sum();
+        for p in places {
+            y.data[p] = args.rules.store(x.dtype, e(x.data[p], top) / total);
+        }
+    });
+    y
 }
