@@ -366,8 +366,8 @@ def moves():
     for name, doc, old, given, new in [
         ("reshape", "The same elements in row-major order.", (2, 6), [3, 4], (3, 4)),
         ("reshape_open", "-1 is worked out.", (2, 3, 4), [4, -1], (4, 6)),
-        ("reshape_copy", "0 copies the axis of x.", (2, 3, 4), [0, 12], (2, 12)),
-        ("reshape_copy_open", "0 and -1 together.", (2, 3, 4), [0, 0, 2, -1], (2, 3, 2, 2)),
+        ("reshape_copy", "0 copies the axis of x, where there are as many as before.", (2, 3, 4), [0, 12, 1], (2, 12, 1)),
+        ("reshape_copy_open", "0 and -1 together.", (2, 3, 4), [0, -1, 2], (2, 6, 2)),
         ("reshape_rank5", "Up to five axes.", (4, 6), [1, 2, 2, 3, 2], (1, 2, 2, 3, 2)),
         ("reshape_flat", "All in one axis.", (2, 2, 3), [-1], (12,)),
     ]:
