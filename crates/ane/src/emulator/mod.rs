@@ -38,6 +38,7 @@ use cpu::matmul::Path;
 use cpu::{Finish, Pool};
 pub use fidelity::Mac;
 use fidelity::{FidelityProgram, Rules};
+use mil::ops::OpKind;
 use mil::{Chip, Profile, Verified};
 use program::{EmulatorProgram, Shared};
 use std::fmt;
@@ -77,6 +78,16 @@ pub enum Arithmetic {
     Fidelity(Mac),
     /// The language's meaning: every op exact, rounded once to its result's type; fp32, integers and IEEE's special values too. Slow.
     Exact,
+}
+
+impl Arithmetic {
+    /// Whether programs with this op run in it.
+    pub fn runs(self, op: OpKind) -> bool {
+        match self {
+            Arithmetic::Fast => op.is_emulated(),
+            Arithmetic::Fidelity(_) | Arithmetic::Exact => fidelity::runs(op),
+        }
+    }
 }
 
 impl fmt::Display for Arithmetic {

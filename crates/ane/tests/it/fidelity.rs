@@ -171,6 +171,28 @@ fn activations_are_as_far_off_as_published() {
     assert_eq!(map(Chip::H13, &[0.0], |b, x| b.silu(x))[0], f16::from_f32(-0.001259).to_f32());
 }
 
+/// One op, as text, on numbers.
+fn text(chip: Chip, x: &[f32], call: &str) -> Vec<f32> {
+    let ty = format!("tensor<fp16, [{}]>", x.len());
+    let head = "program(1.3)\n[buildInfo = dict<string, string>({})]\n";
+    let text = format!("{head}{{ func main<ios18>({ty} x) {{ {ty} y = {call}[name = string(\"y\")]; }} -> (y); }}");
+    run(on(chip, Mac::Wide), mil::parse(&text).unwrap(), &[x])
+}
+
+#[test]
+fn tables_and_roundings_that_were_seen() {
+    let nan = f32::NAN;
+    assert_eq!(text(Chip::H13, &[0.0], "gelu(x = x)"), [f16::from_f32(-0.000543).to_f32()]);
+    assert_eq!(text(Chip::H13, &[nan, -INF], "gelu(x = x)"), [INF, 0.0]);
+    assert_eq!(text(Chip::H13, &[nan], "erf(x = x)"), [1.0]);
+    assert_eq!(text(Chip::H17, &[INF, 11.0, 100.0], "softplus(x = x)"), [0.0; 3]);
+    assert!((text(Chip::H17, &[10.0], "softplus(x = x)")[0] - 10.0).abs() < 0.01);
+    assert_eq!(text(Chip::H17, &[INF], "softsign(x = x)"), [0.0]);
+    assert_eq!(text(Chip::H17, &[0.5, -2.5, 1024.0, 1025.0, -2047.0], "round(x = x)"), [1.0, -3.0, 1025.0, 1026.0, -2048.0]);
+    assert_eq!(text(Chip::H13, &[-0.0], "inverse(x = x, epsilon = fp16(0x0p+0))"), [INF]);
+    assert_eq!(text(Chip::H13, &[255.9, 256.0], "square(x = x)")[1], INF);
+}
+
 #[test]
 fn a_width_slice_is_cropped_on_m1_and_m2() {
     for chip in Chip::ALL {
@@ -237,6 +259,65 @@ fn exact_integers_are_exact_in_every_arithmetic() {
         for (arithmetic, chip) in arithmetics.iter().zip([Chip::H16, Chip::H15, Chip::H17]) {
             let found = evaluate(EmulatorOptions { arithmetic: *arithmetic, chip, ..options(2) }, &program, &inputs);
             assert_eq!(found, wanted, "seed {seed}, {arithmetic}\n{}", mil::print(program.program()));
+        }
+    }
+}
+
+/// Random programs of reals: the fast arithmetic beside the exact one and the chip's. A dozen roundings to fp16 in a row, and
+/// activations off by up to 0.004, which later ops magnify.
+#[test]
+fn random_programs_are_close_in_every_arithmetic() {
+    for seed in 3000..3150 {
+        let (program, inputs) = generate(seed, Numbers::Reals);
+        let fast = evaluate(options(2), &program, &inputs);
+        for (arithmetic, share) in
+            [(Arithmetic::Exact, 128.0), (Arithmetic::Fidelity(Mac::Wide), 16.0), (Arithmetic::Fidelity(Mac::Grid), 16.0)]
+        {
+            let slow = evaluate(EmulatorOptions { arithmetic, ..options(2) }, &program, &inputs);
+            for (n, (fast, slow)) in fast.iter().zip(&slow).enumerate() {
+                let amax = fast.iter().map(|x| x.to_f64()).filter(|x| x.is_finite()).fold(1e-3f64, |a, x| a.max(x.abs()));
+                for (i, (f, s)) in fast.iter().zip(slow).enumerate() {
+                    let (f, s) = (f.to_f64(), s.to_f64());
+                    // Where one overflows, a last bit may decide; partial sums overflow in the chip's arithmetic alone.
+                    let close = f == s || (f - s).abs() <= amax / share || (f.is_infinite() && s.abs() > 30000.0) || s.is_infinite();
+                    let text = || mil::print(program.program());
+                    assert!(close && !s.is_nan(), "seed {seed}, {arithmetic}, result {n}, element {i}: {s} for {f}\n{}", text());
+                }
+            }
+        }
+    }
+}
+
+/// Single matmuls at many scales, against bounds that follow from the formats.
+#[test]
+fn matmuls_stay_within_the_bounds_of_their_formats() {
+    let mut rng = Rng(77);
+    for _ in 0..120 {
+        let (m, k, n) = (1 + rng.below(6), 1 + rng.below(300), 1 + rng.below(6));
+        let scales = [0, 0].map(|_| 2f32.powi(rng.below(13) as i32 - 10));
+        let (x, y) = (rng.fill(m * k, |r| scales[0] * r.unit()), rng.fill(k * n, |r| scales[1] * r.unit()));
+        let mut b = Builder::new(Opset::Ios18);
+        let (left, right) = (b.input("x", &[1, m, k]).unwrap(), b.input("y", &[1, k, n]).unwrap());
+        let z = b.matmul(left, false, right, false).unwrap();
+        let program = language(b.finish(&[("z", z)]).unwrap(), Blobs::default());
+        for arithmetic in [Arithmetic::Fast, Arithmetic::Exact, Arithmetic::Fidelity(Mac::Wide), Arithmetic::Fidelity(Mac::Grid)] {
+            let found = evaluate(EmulatorOptions { arithmetic, chip: Chip::H17, ..options(1) }, &program, &[x.clone(), y.clone()]);
+            for (i, z) in found[0].iter().enumerate() {
+                let products: Vec<f64> = (0..k).map(|j| x[i / n * k + j].to_f64() * y[j * n + i % n].to_f64()).collect();
+                let (sum, size) = (products.iter().sum::<f64>(), products.iter().map(|p| p.abs()).sum::<f64>());
+                // Half a unit of the result's last place, or of the smallest subnormal.
+                let rounding = (sum.abs() * 2f64.powi(-11)).max(2f64.powi(-25));
+                // Every cut of a tile's three additions loses less than 2^-11 of its larger operand, twice.
+                let cuts = 3.0 * 2.0 * 2f64.powi(-11) * size;
+                let bound = match arithmetic {
+                    Arithmetic::Exact => rounding,
+                    Arithmetic::Fast => rounding + size * k as f64 * 2f64.powi(-24),
+                    Arithmetic::Fidelity(Mac::Wide) => rounding + cuts,
+                    // A product moves by half a step, or is lost below 2^-15.
+                    Arithmetic::Fidelity(Mac::Grid) => rounding + cuts + k as f64 * 2f64.powi(-15),
+                };
+                assert!((z.to_f64() - sum).abs() <= bound * 1.001, "{arithmetic}, {m}x{k}x{n}: {z} for {sum}, within {bound}");
+            }
         }
     }
 }

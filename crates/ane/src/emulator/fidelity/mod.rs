@@ -27,5 +27,6 @@ mod table;
 mod tensor;
 
 pub use mac::Mac;
+pub(super) use ops::runs;
 pub(super) use program::FidelityProgram;
 pub(super) use rules::Rules;

@@ -56,3 +56,8 @@ pub(super) fn rule(kind: OpKind) -> Option<Rule> {
         _ => return None,
     })
 }
+
+/// Whether programs with this op run here.
+pub(in crate::emulator) fn runs(kind: OpKind) -> bool {
+    kind == OpKind::Const || rule(kind).is_some()
+}
