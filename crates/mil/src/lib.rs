@@ -35,4 +35,4 @@ pub use builder::{BuildError, Builder, Conv, Val};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use ir::{Arg, Blobs, Chip, DType, Def, Function, Literal, Op, Opset, Profile, Program, Span, Type, Value};
 pub use text::{fmt, parse, print};
-pub use verify::{Lint, Verified, lints, verify};
+pub use verify::{LINTS, Lint, Verified, verify};

@@ -23,13 +23,13 @@
 //!     * a function returns at least one value, none twice, and no constant, string or state; states are read and written by
 //!       the ops for it and by no others.
 //!
-//! A chip adds its own rules: [`lints`].
+//! A chip adds its own rules: [`LINTS`].
 
 mod device;
 mod form;
 mod values;
 
-pub use device::{Lint, lints};
+pub use device::{LINTS, Lint};
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::ir::{Blobs, Literal, Op, Profile, Program};

@@ -15,6 +15,7 @@ use super::{Found, remark};
 use crate::diagnostic::Severity;
 use crate::ir::{Blobs, Chip, Program, Span};
 use scope::Scope;
+use std::sync::LazyLock;
 
 /// One rule of some chips.
 #[derive(Debug)]
@@ -49,16 +50,17 @@ const fn warning(code: &'static str, doc: &'static str, help: &'static str, sour
 }
 
 /// The rules of all chips, family by family.
-pub fn lints() -> impl Iterator<Item = &'static Lint> {
+pub static LINTS: LazyLock<Vec<&Lint>> = LazyLock::new(|| {
     [size::LINTS, ports::LINTS, constants::LINTS, refused::LINTS, forms::LINTS, numbers::LINTS, width::LINTS, attention::LINTS]
         .into_iter()
         .flatten()
-}
+        .collect()
+});
 
 pub(super) fn check(program: &Program, blobs: &Blobs, chip: Chip, found: &mut Found) {
     for function in &program.functions {
         let scope = Scope::new(program, function, blobs, chip);
-        for lint in lints().filter(|l| l.chips.0 <= chip && chip <= l.chips.1) {
+        for lint in LINTS.iter().filter(|l| l.chips.0 <= chip && chip <= l.chips.1) {
             (lint.check)(&scope, &mut |span, message| remark(found, lint, span, message));
         }
     }

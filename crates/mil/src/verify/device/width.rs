@@ -32,18 +32,26 @@ pub(super) static LINTS: &[Lint] = &[
     },
 ];
 
-/// Values that an op cuts out of a tensor behind the first element of its last axis.
-fn offset_parts(s: &Scope<'_>, op: &Op) -> Vec<Handle<Value>> {
+/// Values that an op cuts out of a tensor behind the first element of its last axis, and where each begins.
+fn offset_parts(s: &Scope<'_>, op: &Op) -> Vec<(Handle<Value>, u64)> {
     let Ok(call) = Call::new(s.function, op) else { return Vec::new() };
     match op.kind {
         OpKind::SliceBySize | OpKind::SliceByIndex => {
-            let offset = Cut::of(&call).ok().and_then(|cuts| cuts.last().map(|c| c.begin)).unwrap_or(0);
-            if offset != 0 { op.results.clone() } else { Vec::new() }
+            let offset = Cut::of(&call).ok().and_then(|cuts| cuts.last().map(|c| c.begin)).filter(|&b| b != 0);
+            op.results.iter().filter_map(|v| Some((*v, offset?))).collect()
         }
         OpKind::Split => {
             let rank = call.ty(0).map_or(0, |x| x.shape.len());
-            let last = call.axis(3, rank).is_ok_and(|axis| axis + 1 == rank);
-            if last { op.results.iter().skip(1).copied().collect() } else { Vec::new() }
+            if !call.axis(3, rank).is_ok_and(|axis| axis + 1 == rank) {
+                return Vec::new();
+            }
+            let length = |v: &Handle<Value>| s.function.values[*v].ty.shape.last().copied().unwrap_or(0);
+            let starts = op.results.iter().scan(0u64, |at, v| {
+                let begin = *at;
+                *at = at.saturating_add(length(v));
+                Some((*v, begin))
+            });
+            starts.skip(1).collect()
         }
         _ => Vec::new(),
     }
@@ -84,7 +92,7 @@ fn is_weight(s: &Scope<'_>, part: Handle<Value>) -> bool {
 fn is_offset(s: &Scope<'_>, mut v: Handle<Value>) -> bool {
     for _ in 0..STEPS {
         let Some(op) = s.maker(v) else { return false };
-        if offset_parts(s, op).contains(&v) {
+        if offset_parts(s, op).iter().any(|(part, _)| *part == v) {
             return true;
         }
         match op.args.iter().find(|(name, _)| name == "x").and_then(|(_, arg)| crate::live::values(arg).first()) {
@@ -97,8 +105,8 @@ fn is_offset(s: &Scope<'_>, mut v: Handle<Value>) -> bool {
 
 fn slice_width(s: &Scope<'_>, report: &mut Report<'_>) {
     for (_, op) in s.function.ops.iter() {
-        for part in offset_parts(s, op).into_iter().filter(|v| !is_weight(s, *v)) {
-            report(op.span, format!("`{}` starts behind the first element of the last axis", s.function.values[part].name));
+        for (part, begin) in offset_parts(s, op).into_iter().filter(|(v, _)| !is_weight(s, *v)) {
+            report(op.span, format!("`{}` starts at {begin} on the last axis", s.function.values[part].name));
         }
     }
 }
