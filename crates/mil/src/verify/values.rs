@@ -3,7 +3,7 @@
 use super::{Found, title};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::ir::{Arg, Blobs, DType, Function, Literal, MAX_CONSTANT_RANK, MAX_RANK, Op, Span, Type};
-use crate::ops::{Call, check_domains};
+use crate::ops::{Call, Kind, check_domains};
 use std::collections::HashSet;
 
 /// Most bytes of all values of a function together: no machine with a Neural Engine has as much memory. It keeps every
@@ -116,7 +116,8 @@ fn check_call(function: &Function, op: &Op, found: &mut Found) {
             } else {
                 format!("`{}` of {name} {}", reject.param, reject.message)
             };
-            found.push(Diagnostic::error("argument", op.span, message, reject.help));
+            let notes = given_constants(function, op, reject.param);
+            found.push(Diagnostic { notes, ..Diagnostic::error("argument", op.span, message, reject.help) });
             return;
         }
     };
@@ -132,6 +133,19 @@ fn check_call(function: &Function, op: &Op, found: &mut Found) {
             found.push(Diagnostic::error("declared-type", value.span, message, format!("declare {ty}, or change the arguments")));
         }
     }
+}
+
+/// What is wrong may be a constant that was given, the one at fault or another that decides the shape: notes show them.
+fn given_constants(function: &Function, op: &Op, fault: &str) -> Vec<(Span, String)> {
+    let params = op.kind.def(function.opset).map_or(&[][..], |def| def.params);
+    let shown = params
+        .iter()
+        .filter(|p| p.name == fault || (p.kind == Kind::Size && params.iter().any(|q| q.name == fault && q.kind == Kind::Size)));
+    let constants = shown.filter_map(|p| match op.arg(p.name) {
+        Some(Arg::Value(v)) if function.constant(*v).is_some() => Some(&function.values[*v]),
+        _ => None,
+    });
+    constants.map(|value| (value.span, format!("`{}` is defined here", value.name))).collect()
 }
 
 fn check_results(function: &Function, found: &mut Found) {

@@ -9,6 +9,8 @@ mod dialect;
 mod fuzz;
 mod language;
 mod layout;
+mod mutations;
+mod op_table;
 mod ops;
 mod text;
 

@@ -5,6 +5,10 @@
 //! type code, `u64` bytes of data, `u64` absolute offset of the data, `u64` padding in bits, zeros) and the data.
 //! `offset` in a program's `BLOBFILE` is that of the metadata: 64 for the first blob.
 
+mod packed;
+
+pub use packed::{pack, unpack};
+
 use crate::ir::{Blobs, DType, Literal, Type};
 use half::f16;
 use std::borrow::Cow;
@@ -105,6 +109,10 @@ pub enum BlobError {
     Given { kind: BlobType, elements: u64, wanted: u64, found: usize },
     #[error("a constant of {found} where fp16 numbers are wanted")]
     NotF16 { found: DType },
+    #[error("a constant of {found} where whole numbers are wanted")]
+    NotInts { found: DType },
+    #[error("{kind:?} holds no {value}; whole numbers in its range are packed")]
+    Value { kind: BlobType, value: i64 },
 }
 
 /// One blob of a file.
@@ -247,6 +255,25 @@ impl Blobs {
     }
 }
 
+impl Blobs {
+    /// The elements of a constant of whole numbers or booleans, wherever they are written and however few bits they take.
+    ///
+    /// # Errors
+    /// When it is no such constant, or its file does not hold it.
+    pub fn ints(&self, literal: &Literal) -> Result<Vec<i64>, BlobError> {
+        match literal {
+            Literal::Ints(_, values) => Ok(values.clone()),
+            Literal::Blob { ty, path, offset } => {
+                let bytes = self.data(path, *offset, ty)?;
+                let kind = BlobType::ALL.into_iter().find(|k| k.dtype() == Some(ty.dtype)).filter(|_| !ty.dtype.is_float());
+                let kind = kind.ok_or(BlobError::NotInts { found: ty.dtype })?;
+                unpack(kind, bytes, ty.numel())
+            }
+            other => Err(BlobError::NotInts { found: other.ty().dtype }),
+        }
+    }
+}
+
 /// The number of blobs that the header announces.
 fn header(file: &[u8]) -> Result<u32, BlobError> {
     if file.len() < ALIGN {
@@ -293,98 +320,4 @@ fn word(file: &[u8], at: usize) -> u32 {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-    use std::sync::Arc;
-
-    #[test]
-    fn four_ones_are_the_bytes_of_the_format() {
-        let file = single_f16(&[f16::ONE; 4]);
-        let mut expected = vec![1, 0, 0, 0, 2, 0, 0, 0];
-        expected.extend([0; 56]);
-        expected.extend([0xEF, 0xBE, 0xAD, 0xDE, 1, 0, 0, 0]);
-        expected.extend([8, 0, 0, 0, 0, 0, 0, 0, 0x80, 0, 0, 0, 0, 0, 0, 0]);
-        expected.extend([0; 40]);
-        expected.extend([0x00, 0x3C].repeat(4));
-        assert_eq!(file, expected);
-        assert_eq!(file.len(), 136);
-    }
-
-    #[test]
-    fn several_blobs_are_aligned_counted_and_read_back() {
-        let sizes = [1usize, 63, 64, 65, 0, 128];
-        let mut writer = Writer::new();
-        let offsets: Vec<u64> = sizes.iter().map(|&n| writer.push(BlobType::I8, n as u64, &vec![n as u8; n]).unwrap()).collect();
-        let file = writer.finish();
-        assert_eq!(offsets, [64, 192, 320, 448, 640, 704]);
-        assert_eq!(file[..8], [6, 0, 0, 0, 2, 0, 0, 0]);
-        let blobs = read(&file).unwrap();
-        assert_eq!(blobs.len(), sizes.len());
-        for ((blob, &n), offset) in blobs.iter().zip(&sizes).zip(offsets) {
-            assert_eq!((blob.offset, blob.data.len(), blob.kind), (offset, n, BlobType::I8));
-            assert_eq!(blob.data.start as u64, offset + 64);
-            assert!(file[blob.data.clone()].iter().all(|&b| b == n as u8));
-            assert_eq!(read_at(&file, offset).as_ref(), Ok(blob));
-        }
-    }
-
-    #[test]
-    fn every_type_has_apples_code_and_padding() {
-        let codes: Vec<u32> = BlobType::ALL.iter().map(|t| *t as u32).collect();
-        assert_eq!(codes, (1..=17).collect::<Vec<u32>>());
-        assert_eq!((BlobType::from_code(0), BlobType::from_code(18)), (None, None));
-        for (kind, elements, bytes, padding) in [
-            (BlobType::I4, 3, 2, 4),
-            (BlobType::U1, 9, 2, 7),
-            (BlobType::U3, 5, 2, 1),
-            (BlobType::U6, 4, 3, 0),
-            (BlobType::F8E5M2, 3, 3, 0),
-        ] {
-            let mut writer = Writer::new();
-            let offset = writer.push(kind, elements, &vec![0; bytes]).unwrap();
-            assert_eq!(read_at(&writer.finish(), offset).unwrap().padding_bits, padding);
-            assert!(Writer::new().push(kind, elements, &vec![0; bytes + 1]).is_err());
-        }
-    }
-
-    #[test]
-    fn hostile_files_are_refused() {
-        let good = single_f16(&[f16::ONE; 4]);
-        let with = |at: usize, bytes: &[u8]| {
-            let mut file = good.clone();
-            file[at..at + bytes.len()].copy_from_slice(bytes);
-            read_at(&file, 64)
-        };
-        for cut in 0..good.len() {
-            assert!(matches!(read(&good[..cut]), Err(BlobError::Short { .. })), "cut at {cut}");
-        }
-        assert!(matches!(with(4, &[3]), Err(BlobError::Version { found: 3 })));
-        assert!(matches!(with(64, &[0]), Err(BlobError::Sentinel { .. })));
-        assert!(matches!(with(68, &[18]), Err(BlobError::Code { code: 18, .. })));
-        assert!(matches!(with(72, &[0xFF; 8]), Err(BlobError::Short { .. })));
-        assert!(matches!(with(80, &[0xFF; 8]), Err(BlobError::Short { .. })));
-        assert!(matches!(with(80, &[0; 8]), Err(BlobError::Short { .. })));
-        assert!(matches!(with(88, &[1]), Err(BlobError::Padding { .. })));
-        for offset in [0, 1, 63, 65, u64::MAX, u64::MAX - 63] {
-            assert!(read_at(&good, offset).is_err(), "{offset}");
-        }
-        let mut many = good.clone();
-        many[..4].copy_from_slice(&[0xFF; 4]);
-        assert!(matches!(read(&many), Err(BlobError::Short { what: "metadata", .. })));
-    }
-
-    #[test]
-    fn constants_are_checked_against_their_type() {
-        let path = "@model_path/weights/w.bin";
-        let blobs = Blobs([(path.to_string(), Arc::from(single_f16(&[f16::ONE, f16::NEG_ONE])))].into());
-        let blob = |ty: Type, path: &str| Literal::Blob { ty, path: path.into(), offset: 64 };
-        assert_eq!(blobs.f16s(&blob(Type::f16(&[2, 1]), path)).unwrap().as_ref(), [f16::ONE, f16::NEG_ONE]);
-        assert!(matches!(blobs.f16s(&blob(Type::f16(&[3]), path)), Err(BlobError::Size { found: 4, wanted: 6, .. })));
-        assert!(matches!(blobs.f16s(&blob(Type::f16(&[2]), "w.bin")), Err(BlobError::NoFile { .. })));
-        let int8 = Type { dtype: DType::I8, shape: vec![4] };
-        assert!(matches!(blobs.data(path, 64, &int8), Err(BlobError::Kind { .. })));
-        assert_eq!(blobs.f16s(&Literal::f16(0.5)).unwrap().as_ref(), [f16::from_f32(0.5)]);
-        assert!(matches!(blobs.f16s(&Literal::int(1)), Err(BlobError::NotF16 { found: DType::I32 })));
-    }
-}
+mod tests;
