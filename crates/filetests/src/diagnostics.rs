@@ -47,3 +47,26 @@ fn compare(file: &File<'_>, said: Diagnostics) -> Result<usize, String> {
     }
     Err(out)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn said(directive: &str) -> Result<usize, String> {
+        let head =
+            "// test: parse\nprogram(1.3)\n{\n    func main<ios18>(tensor<fp16, [2]> x) {\n        tensor<fp16, [2]> y = relo(x = x);";
+        parse(&File::read(&format!("{head} {directive}\n    }} -> (y);\n}}\n")).unwrap())
+    }
+
+    #[test]
+    fn what_is_expected_must_be_said_there_and_nothing_else() {
+        assert_eq!(said("// error: unknown-op"), Ok(1));
+        assert_eq!(said("// error: unknown-op: no op `relo`"), Ok(1));
+        for directive in ["", "// error: syntax", "// warning: unknown-op", "// error: unknown-op: no op `relu`", "\n// error: unknown-op"]
+        {
+            assert!(said(directive).unwrap_err().contains("said and not expected"), "{directive}");
+        }
+        assert!(said("// error: unknown-op // error: unknown-op").unwrap_err().contains("line 5: expected and not said"));
+    }
+}

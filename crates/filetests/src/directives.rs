@@ -231,3 +231,43 @@ impl fmt::Display for Target {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn runs_and_targets_are_read() {
+        let text =
+            "// test: run\n// target: emulator m1 grid\n// target: ane\n// run: a = [1, -2.5] * 2, y == [inf, nan], z ~ [1] tol=1e-2";
+        let file = File::read(text).unwrap();
+        assert_eq!(file.targets, [Target::Emulator(Some(Chip::H13), Arithmetic::Fidelity(Mac::Grid)), Target::Ane]);
+        assert_eq!(file.targets[0].to_string(), "emulator m1 grid");
+        let run = &file.runs[0];
+        assert_eq!(run.inputs, [("a".to_string(), vec![1.0, -2.5, 1.0, -2.5])]);
+        assert!(run.outputs[0].values[1].is_nan() && run.outputs[0].tolerance.is_none());
+        assert_eq!((run.outputs[1].values.as_slice(), run.outputs[1].tolerance), (&[1.0][..], Some(0.01)));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_said_with_its_line() {
+        for (text, message) in [
+            ("", "no `// test:` header"),
+            ("// test: compile", "line 1: `compile` is none of"),
+            ("// test: run", "`// test: run` goes with"),
+            ("// test: parse\n// run: x = [1], y == [1]", "`// test: run` goes with"),
+            ("// test: print // error: syntax", "go with `// test: parse`"),
+            ("// test: run\n// chip: m6", "line 2: `m6` is none of m1 to m5"),
+            ("// test: run\n// target: emulator m1 slow", "`emulator m1 slow` is no target"),
+            ("// test: run\n// run: x = [1]", "line 2: a run expects nothing"),
+            ("// test: run\n// run: y ~ [1]", "`tol=` and a number is expected"),
+            ("// test: run\n// run: y == [1, two]", "`two` is no number"),
+            ("// test: run\n// run: y == [1] z", "the end of the line is expected"),
+            ("// test: verify\n// blob: @model_path/w.bin", "write `// blob: path"),
+        ] {
+            let said = File::read(text).unwrap_err();
+            assert!(said.contains(message), "{text:?}: {said}");
+        }
+    }
+}

@@ -113,9 +113,27 @@ fn compare(output: &Output, dtype: DType, found: &[f32]) -> Result<(), String> {
     let fits = |want: f32, is: f32| match tolerance {
         // Decimal digits name the number that they round to.
         None => dtype.round(want.into()) as f32 == is,
-        Some(tol) => want == is || (want - is).abs() <= tol * want.abs().max(1.0),
+        Some(tol) => want == is || (want.is_finite() && (want - is).abs() <= tol * want.abs().max(1.0)),
     };
     let wrong = values.iter().zip(found).enumerate().filter(|(_, (want, is))| !fits(**want, **is));
     let shown: Vec<String> = wrong.take(SHOWN).map(|(i, (want, is))| format!("`{name}`[{i}] is {is}, {want} is expected")).collect();
     if shown.is_empty() { Ok(()) } else { Err(shown.join("; ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_equal_or_near() {
+        let output = |values: &[f32], tolerance| Output { name: "y".into(), values: values.to_vec(), tolerance };
+        let f16 = |values: &[f32], tolerance, found: &[f32]| compare(&output(values, tolerance), DType::F16, found);
+        assert_eq!(f16(&[0.1, -0.0, f32::INFINITY], None, &[0.099_975_586, 0.0, f32::INFINITY]), Ok(()));
+        assert!(f16(&[0.1], None, &[0.100_036_62]).is_err());
+        assert_eq!(f16(&[0.0, 100.0, f32::INFINITY], Some(0.01), &[0.009, 100.9, f32::INFINITY]), Ok(()));
+        for (want, found) in [(0.0, 0.011), (100.0, 101.1), (1.0, f32::NAN), (f32::INFINITY, 65504.0), (65504.0, f32::INFINITY)] {
+            assert!(f16(&[want], Some(0.01), &[found]).is_err(), "{want} {found}");
+        }
+        assert!(f16(&[1.0], None, &[1.0, 1.0]).is_err_and(|e| e.contains("2 elements, 1 are expected")));
+    }
 }
