@@ -101,7 +101,8 @@ fn round(rules: Rules, x: f64) -> f64 {
 pub(super) fn cast(args: &Args<'_>) -> Result<Vec<Tensor>, String> {
     let x = args.tensor("x")?;
     let dtype = args.result(0).dtype;
-    Ok(vec![args.make(0, |i| clamp(dtype, x.at(i)))])
+    // What comes to the chip as NaN counts as infinity.
+    Ok(vec![args.make(0, |i| clamp(dtype, args.rules.operand(dtype, x.at(i))))])
 }
 
 /// `x` moved into the range of an integer type; NaN is 0.

@@ -107,11 +107,13 @@ pub(super) fn attention(args: &Args<'_>) -> Result<Vec<Tensor>, String> {
     let (q, k, v, mask) = (args.tensor("query")?, args.tensor("key")?, args.tensor("value")?, args.optional("attn_mask")?);
     let ty = args.result(0);
     let rank = ty.shape.len();
-    let mut scores_ty = ty.clone();
+    // Only the chip rounds between the steps.
+    let dtype = if args.rules.chip.is_some() { ty.dtype } else { DType::F64 };
+    let mut scores_ty = Type { dtype, ..ty.clone() };
     scores_ty.shape[rank - 1] = k.dims[rank - 2] as u64;
     let mut scores = product(args, &q, false, &k, true, None, &scores_ty);
     let scale = 1.0 / (q.dims[rank - 1] as f64).sqrt();
-    scores.data.iter_mut().for_each(|x| *x = args.rules.store(ty.dtype, *x * scale));
+    scores.data.iter_mut().for_each(|x| *x = args.rules.store(dtype, *x * scale));
     if let Some(mask) = mask.filter(|_| args.rules.chip.is_none()) {
         let lets = |m: f64| {
             if mask.dtype != DType::Bool {
@@ -123,7 +125,7 @@ pub(super) fn attention(args: &Args<'_>) -> Result<Vec<Tensor>, String> {
             }
         };
         let dims = scores.dims.clone();
-        scores = Tensor::new(ty.dtype, &dims, |i| args.rules.store(ty.dtype, scores.at(i) + lets(mask.broadcast(i))));
+        scores = Tensor::new(dtype, &dims, |i| scores.at(i) + lets(mask.broadcast(i)));
     }
     let probabilities = softmax(args, &scores, rank - 1);
     Ok(vec![product(args, &probabilities, false, &v, false, None, ty)])

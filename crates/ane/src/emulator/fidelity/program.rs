@@ -86,7 +86,7 @@ impl FidelityProgram {
         let made = rule(&args).map_err(|text| self.says(op, &text))?;
         for (&result, tensor) in op.results.iter().zip(made) {
             let ty = &self.function.values[result].ty;
-            if tensor.dims != ty.dims() || tensor.dtype != ty.dtype {
+            if tensor.dims != ty.dims() || tensor.dtype != ty.dtype || tensor.data.len() != ty.numel() {
                 return Err(self.says(op, &format!("gives {} {:?} where {ty} is declared", tensor.dtype, tensor.dims)));
             }
             env[result.index()] = Some(Arc::new(tensor));

@@ -50,7 +50,7 @@ fn fold(kind: OpKind, rules: Rules, narrow: bool) -> Result<Fold, String> {
     })
 }
 
-/// Sums of all elements up to each, along an axis; rounded as they run.
+/// Sums of all elements up to each, along an axis; the chip rounds as they run.
 pub(super) fn cumsum(args: &Args<'_>) -> Result<Vec<Tensor>, String> {
     let x = args.tensor("x")?;
     let axis = args.axis("axis", x.dims.len())?;
@@ -67,7 +67,10 @@ pub(super) fn cumsum(args: &Args<'_>) -> Result<Vec<Tensor>, String> {
             }
             taken -= 1;
             from[axis] = n;
-            sum = args.rules.store(x.dtype, sum + x.at(&from));
+            sum += x.at(&from);
+            if args.rules.imitates(x.dtype) {
+                sum = args.rules.store(x.dtype, sum);
+            }
         }
         sum
     })])
