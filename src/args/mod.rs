@@ -7,7 +7,7 @@ mod settings;
 
 pub(crate) use choices::{AttentionChoice, ChipChoice, CompileBudget, DeviceChoice, MatmulChoice, WeightsChoice};
 pub(crate) use machine::{MachineArgs, build};
-pub(crate) use mil::{MilBlobsArgs, MilCheckArgs, MilCommand, MilCostArgs, MilEmitArgs, MilFmtArgs, MilRunArgs};
+pub(crate) use mil::{ArithmeticChoice, MilBlobsArgs, MilCheckArgs, MilCommand, MilCostArgs, MilEmitArgs, MilFmtArgs, MilRunArgs};
 pub(crate) use settings::Settings;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};

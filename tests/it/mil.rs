@@ -111,6 +111,17 @@ fn run_takes_and_gives_arrays() {
         let said = fails(run(args), 2);
         assert!(said.contains(says), "{args:?}: {said}");
     }
+    lab.write(
+        "wide.mil",
+        SCALED
+            .replace("fp16", "fp32")
+            .replace("mul(x = x, y = w)", "mul(x = x, y = x)")
+            .replace("        tensor<fp32, [1, 2, 1, 1]>", "        // ")
+            .as_bytes(),
+    );
+    assert!(fails(lab.anneal(&["mil", "run", "wide.mil", "--input", "x=random:1"]), 2).contains("--arithmetic exact"));
+    ok(lab.anneal(&["mil", "run", "wide.mil", "--input", "x=random:1", "--arithmetic", "exact", "--output", "wide"]));
+    assert!(std::fs::read(lab.path("wide/y.npy")).unwrap().windows(5).any(|w| w == b"'<f4'"));
     lab.write("other.mil", SCALED.replace("[1, 2, 1, 32]", "[1, 2, 1, 16]").replace("@model_path/", "@model_path/m.mlmodelc/").as_bytes());
     let said = fails(lab.anneal(&["mil", "run", "other.mil", "--input", "x=one/y.npy"]), 2);
     assert!(said.contains("has shape [1, 2, 1, 32], the port is tensor<fp16, [1, 2, 1, 16]>"), "{said}");

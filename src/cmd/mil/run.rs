@@ -2,7 +2,7 @@
 
 use super::npy;
 use super::source::{Source, profile};
-use crate::args::MilRunArgs;
+use crate::args::{ArithmeticChoice, MilRunArgs};
 use crate::failure::{Failure, Outcome};
 use ane::emulator::{Emulator, EmulatorOptions};
 use ane::{Binding, Device, Dir, Field, Port, Queue, Surface, allocation};
@@ -31,7 +31,10 @@ pub(super) fn run(args: &MilRunArgs) -> Outcome {
     let options = EmulatorOptions::new(chip, pool);
     let options = EmulatorOptions { any_profile: profile == Profile::Language, arithmetic: args.arithmetic.into(), ..options };
     let emulator = Emulator::new(options);
-    let program = emulator.compile(&source.name, &verified)?;
+    let program = emulator.compile(&source.name, &verified).map_err(|e| match args.arithmetic {
+        ArithmeticChoice::Fast => anyhow::anyhow!("{e}; --arithmetic exact takes more ops and element types"),
+        _ => e.into(),
+    })?;
     let ports = program.ports().to_vec();
     let of = |dir| ports.iter().filter(move |p| p.dir == dir);
     for (i, (name, _)) in args.input.iter().enumerate() {
