@@ -18,7 +18,7 @@ pub enum Literal {
     Blob {
         /// Its type.
         ty: Type,
-        /// Path as written, such as `@model_path/weights/wq.bin`; the key into [`Blobs`].
+        /// Path as written, such as `@model_path/weights/wq.bin`; the key into [`Blobs`](super::Blobs).
         path: String,
         /// Offset of the blob's metadata in the file.
         offset: u64,

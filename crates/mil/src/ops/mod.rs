@@ -16,6 +16,8 @@ mod constexpr;
 mod control;
 mod conv;
 mod cost;
+mod def;
+mod domains;
 mod fill;
 mod gather;
 mod image;
@@ -28,6 +30,7 @@ mod pool;
 mod quantize;
 mod recurrent;
 mod reduce;
+mod rules;
 mod shape;
 mod slice;
 mod sort;
@@ -36,117 +39,21 @@ mod unary;
 pub use call::Call;
 pub use conv::Window;
 pub use cost::{Cost, program_cost};
+pub use def::{Domain, Infer, Kind, Lit, Need, OpDef, Param, Reject};
+pub use domains::check_domains;
 pub use markdown::markdown;
 pub use pad::{PadMode, Padding};
 pub use pool::Pool;
+pub use rules::broadcast;
 pub use slice::Cut;
 
-use crate::ir::{DType, Opset, Type};
+use def::{constant, list, op, optional, sizes, tensor};
+use domains::*;
+use rules::{one_flop, per_channel, same, two_flops};
+
+use crate::ir::Opset;
 use std::collections::HashMap;
 use std::sync::LazyLock;
-
-/// One op in a range of opsets.
-#[derive(Debug)]
-pub struct OpDef {
-    /// MIL's name.
-    pub name: &'static str,
-    /// One line: what it computes.
-    pub doc: &'static str,
-    /// First and last opset of this form.
-    pub opsets: (Opset, Opset),
-    /// Parameters; the position is the index that [`Call`]'s accessors take.
-    pub params: &'static [Param],
-    /// Result types from arguments. `None`: the declared type is trusted.
-    pub infer: Option<Infer>,
-    /// Cost from arguments and result types.
-    pub cost: fn(&Call<'_>, &[Type]) -> Cost,
-}
-
-/// A type rule: result types from a call's arguments.
-pub type Infer = fn(&Call<'_>) -> Result<Vec<Type>, Reject>;
-
-/// One parameter.
-#[derive(Debug)]
-pub struct Param {
-    /// Name, as written before `=`.
-    pub name: &'static str,
-    /// Whether it takes any value, one that decides the shape, only a constant, or a list.
-    pub kind: Kind,
-    /// Element types.
-    pub domain: Domain,
-    /// Whether it may be left out.
-    pub need: Need,
-}
-
-/// What may stand for a parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Any value.
-    Tensor,
-    /// Any value; a constant lets the shape of the result be worked out.
-    Size,
-    /// A value known when the program is compiled.
-    Const,
-    /// A tuple of values.
-    List,
-}
-
-/// Element types of a parameter. Parameters with the same letter must agree.
-#[derive(Clone, Copy, Debug)]
-pub enum Domain {
-    /// One of these, the same for all `T` of the op.
-    T(&'static [DType]),
-    /// One of these, the same for all `U` of the op.
-    U(&'static [DType]),
-    /// One of these.
-    Free(&'static [DType]),
-}
-
-impl Domain {
-    /// The element types, whatever the letter.
-    pub fn dtypes(self) -> &'static [DType] {
-        match self {
-            Domain::T(list) | Domain::U(list) | Domain::Free(list) => list,
-        }
-    }
-}
-
-/// Whether a parameter may be left out, and what then.
-#[derive(Clone, Copy, Debug)]
-pub enum Need {
-    /// Must be given.
-    Required,
-    /// May be absent.
-    Optional,
-    /// Absent means this.
-    Default(Lit),
-}
-
-/// A default value.
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
-pub enum Lit {
-    False,
-    True,
-    Int(i64),
-    /// A scalar of the first parameter's element type, rounded to it.
-    Float(f64),
-    /// As many ones (or `false`s) as the first parameter has axes.
-    Ones,
-    Falses,
-    Text(&'static str),
-}
-
-/// Why an op's arguments do not fit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reject {
-    /// The parameter at fault; empty when it is the op as a whole.
-    pub param: &'static str,
-    /// What is wrong, as a predicate of the parameter: "has rank 1".
-    pub message: String,
-    /// What to do.
-    pub help: &'static str,
-}
 
 impl OpKind {
     /// MIL's name.
@@ -367,144 +274,4 @@ ops! {
     ListWrite = known [control::LIST_WRITE],
     ReadState = known [control::READ_STATE],
     WriteState = known [control::WRITE_STATE],
-}
-
-/// Checks the element types of all arguments against the table: in their domains, and equal where a letter is shared.
-///
-/// # Errors
-/// Names the first parameter that does not fit.
-pub fn check_domains(call: &Call<'_>) -> Result<(), Reject> {
-    let (mut t, mut u): (Option<DType>, Option<DType>) = (None, None);
-    for (i, param) in call.def.params.iter().enumerate().filter(|(i, _)| call.has(*i)) {
-        let types = match param.kind {
-            Kind::List => call.list(i).iter().map(|v| call.function.values[*v].ty.dtype).collect(),
-            Kind::Tensor | Kind::Size | Kind::Const => vec![call.ty(i)?.dtype],
-        };
-        for dtype in types {
-            if !param.domain.dtypes().contains(&dtype) {
-                let known: Vec<&str> = param.domain.dtypes().iter().map(|d| d.word()).collect();
-                return Err(call.reject(i, format!("has elements of {dtype}, not of {}", known.join(", ")), "cast it, or use another op"));
-            }
-            let bound = match param.domain {
-                Domain::T(_) => t.get_or_insert(dtype),
-                Domain::U(_) => u.get_or_insert(dtype),
-                Domain::Free(_) => continue,
-            };
-            if *bound != dtype {
-                return Err(call.reject(i, format!("has elements of {dtype} where another argument has {bound}"), "cast one of them"));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The shape that `a` and `b` broadcast to, if they do: axes aligned at the last, each equal or 1.
-pub fn broadcast(a: &[u64], b: &[u64]) -> Option<Vec<u64>> {
-    let rank = a.len().max(b.len());
-    let axis = |s: &[u64], i: usize| if i + s.len() < rank { 1 } else { s[i + s.len() - rank] };
-    (0..rank)
-        .map(|i| match (axis(a, i), axis(b, i)) {
-            (x, y) if x == y => Some(x),
-            (1, y) => Some(y),
-            (x, 1) => Some(x),
-            _ => None,
-        })
-        .collect()
-}
-
-/// Every opset.
-const ALL: (Opset, Opset) = (Opset::Ios15, Opset::Ios18);
-const TO_16: (Opset, Opset) = (Opset::Ios15, Opset::Ios16);
-const FROM_16: (Opset, Opset) = (Opset::Ios16, Opset::Ios18);
-const FROM_17: (Opset, Opset) = (Opset::Ios17, Opset::Ios18);
-const FROM_18: (Opset, Opset) = (Opset::Ios18, Opset::Ios18);
-const ONLY_15: (Opset, Opset) = (Opset::Ios15, Opset::Ios15);
-const ONLY_16: (Opset, Opset) = (Opset::Ios16, Opset::Ios16);
-const ONLY_16_17: (Opset, Opset) = (Opset::Ios16, Opset::Ios17);
-const ONLY_17: (Opset, Opset) = (Opset::Ios17, Opset::Ios17);
-/// What arithmetic takes.
-const NUMBERS: &[DType] = &[DType::F16, DType::F32, DType::I32];
-/// What functions of real numbers take.
-const FLOATS: &[DType] = &[DType::F16, DType::F32];
-/// What ops that only move data take.
-const MOVABLE: &[DType] = &[DType::Bool, DType::F16, DType::F32, DType::I16, DType::I32, DType::I8, DType::U16, DType::U8];
-/// What older ops that only move data take.
-const MOVABLE_15: &[DType] = &[DType::Bool, DType::F16, DType::F32, DType::I32];
-/// What can be gathered.
-const GATHERABLE: &[DType] = &[DType::F16, DType::F32, DType::I16, DType::I32, DType::I8, DType::U16, DType::U8];
-/// What positions to gather are written in.
-const POSITIONS: &[DType] = &[DType::I16, DType::I32, DType::I8, DType::U16, DType::U8];
-/// The same in iOS 16.
-const POSITIONS_16: &[DType] = &[DType::I16, DType::I32, DType::U16];
-/// What shapes and offsets are written in.
-const INDICES: &[DType] = &[DType::I16, DType::I32, DType::I8];
-/// What numbers are quantized to.
-const BYTES: &[DType] = &[DType::I8, DType::U8];
-/// What constants are decoded to.
-const TABLE: &[DType] = &[DType::F16, DType::F32, DType::I8, DType::U8];
-/// What constants are decoded from, block by block.
-const NARROW: &[DType] = &[DType::F16, DType::F32, DType::I4, DType::I8, DType::U4, DType::U8];
-/// What positions in a palette are written in.
-const PALETTE: &[DType] = &[DType::U1, DType::U2, DType::U3, DType::U4, DType::U6, DType::U8];
-const I32: Domain = Domain::Free(&[DType::I32]);
-const BOOL: Domain = Domain::Free(&[DType::Bool]);
-const STRING: Domain = Domain::Free(&[DType::String]);
-
-const fn op(
-    name: &'static str,
-    doc: &'static str,
-    opsets: (Opset, Opset),
-    params: &'static [Param],
-    infer: Option<Infer>,
-    cost: fn(&Call<'_>, &[Type]) -> Cost,
-) -> OpDef {
-    OpDef { name, doc, opsets, params, infer, cost }
-}
-
-const fn tensor(name: &'static str, domain: Domain) -> Param {
-    Param { name, kind: Kind::Tensor, domain, need: Need::Required }
-}
-
-const fn optional(name: &'static str, domain: Domain) -> Param {
-    Param { name, kind: Kind::Tensor, domain, need: Need::Optional }
-}
-
-const fn sizes(name: &'static str, domain: Domain) -> Param {
-    Param { name, kind: Kind::Size, domain, need: Need::Required }
-}
-
-const fn list(name: &'static str, domain: Domain) -> Param {
-    Param { name, kind: Kind::List, domain, need: Need::Required }
-}
-
-const fn constant(name: &'static str, domain: Domain, need: Need) -> Param {
-    Param { name, kind: Kind::Const, domain, need }
-}
-
-fn one_flop(call: &Call<'_>, results: &[Type]) -> Cost {
-    Cost::each(call, results, 1)
-}
-
-fn two_flops(call: &Call<'_>, results: &[Type]) -> Cost {
-    Cost::each(call, results, 2)
-}
-
-/// The type of the first parameter.
-fn same(call: &Call<'_>) -> Result<Vec<Type>, Reject> {
-    Ok(vec![call.ty(0)?])
-}
-
-/// The type of the first parameter, [n, c, …], where `params`, if given, have one entry for each channel.
-fn per_channel(call: &Call<'_>, params: &[usize]) -> Result<Vec<Type>, Reject> {
-    let x = call.ty(0)?;
-    let Some(&channels) = x.shape.get(1) else {
-        return Err(call.reject(0, format!("has rank {}", x.shape.len()), "give [n, c, …]"));
-    };
-    for &i in params.iter().filter(|&&i| call.has(i)) {
-        let shape = call.ty(i)?.shape;
-        if shape != [channels] {
-            return Err(call.reject(i, format!("has shape {shape:?} where x has {channels} channels"), "give one entry for each channel"));
-        }
-    }
-    Ok(vec![x])
 }

@@ -7,6 +7,7 @@ mod literal;
 mod number;
 mod parser;
 mod print;
+mod spelling;
 
 pub use format::fmt;
 pub use parser::parse;

@@ -12,6 +12,7 @@ mod layout;
 mod mutations;
 mod op_table;
 mod ops;
+mod ops_more;
 mod text;
 
 use mil::{Blobs, Diagnostics, Profile, Verified};

@@ -3,7 +3,7 @@
 use crate::{check, program};
 
 /// A statement over `x` (and `y`, `z`) whose declared type is right.
-fn gives(params: &str, statement: &str) {
+pub(crate) fn gives(params: &str, statement: &str) {
     let text = program(params, statement, result_of(statement));
     // Results of integers cannot be returned; what matters here is that nothing else is wrong.
     if let Err(d) = check(&text) {
@@ -12,7 +12,7 @@ fn gives(params: &str, statement: &str) {
 }
 
 /// A statement that is refused with this in the message.
-fn refuses(params: &str, statement: &str, message: &str) {
+pub(crate) fn refuses(params: &str, statement: &str, message: &str) {
     let text = program(params, statement, result_of(statement));
     let error = check(&text).expect_err(statement).to_string();
     assert!(error.contains(message), "{statement}: {error}");
@@ -26,7 +26,7 @@ fn result_of(statement: &str) -> &str {
 
 const X: &str = "tensor<fp16, [2, 6, 1, 8]> x";
 
-fn ints(values: &[i64]) -> String {
+pub(crate) fn ints(values: &[i64]) -> String {
     format!("tensor<int32, [{}]>({values:?})", values.len())
 }
 
