@@ -24,6 +24,7 @@ fn main() -> ExitCode {
         Command::Import(args) => cmd::import::run(args),
         Command::Export(args) => cmd::export::run(args),
         Command::Bench(BenchCommand::Step(args)) => cmd::bench::step(args),
+        Command::Mil(command) => cmd::mil::run(command),
     };
     match outcome {
         Ok(code) => ExitCode::from(code),

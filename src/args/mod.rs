@@ -2,10 +2,12 @@
 
 mod choices;
 mod machine;
+mod mil;
 mod settings;
 
 pub(crate) use choices::{AttentionChoice, ChipChoice, CompileBudget, DeviceChoice, MatmulChoice, WeightsChoice};
 pub(crate) use machine::{MachineArgs, build};
+pub(crate) use mil::{ArithmeticChoice, MilBlobsArgs, MilCheckArgs, MilCommand, MilCostArgs, MilEmitArgs, MilFmtArgs, MilRunArgs};
 pub(crate) use settings::Settings;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -40,6 +42,9 @@ pub(crate) enum Command {
     /// Measure speed.
     #[command(subcommand)]
     Bench(BenchCommand),
+    /// Check, run and explain programs in MIL, the language of the Neural Engine.
+    #[command(subcommand)]
+    Mil(MilCommand),
 }
 
 #[derive(Args)]

@@ -6,4 +6,5 @@ pub(crate) mod eval;
 pub(crate) mod export;
 pub(crate) mod generate;
 pub(crate) mod import;
+pub(crate) mod mil;
 pub(crate) mod train;

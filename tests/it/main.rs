@@ -8,6 +8,8 @@ mod bad_input;
 mod commands;
 mod determinism;
 mod lab;
+mod mil;
+mod mil_warnings;
 mod restart;
 mod storybook;
 mod upstream;

@@ -103,7 +103,7 @@ impl Port {
     pub fn of_function(function: &Function, align: usize) -> Vec<Port> {
         let port = |name: &str, dir, ty: &Type| {
             let mut port = Port { name: name.to_string(), dir, ty: ty.clone(), row_stride: 0, bytes: 0 };
-            port.row_stride = (port.cols() * 2).next_multiple_of(align);
+            port.row_stride = (port.cols() * ty.dtype.bits().div_ceil(8) as usize).next_multiple_of(align);
             port.bytes = port.row_stride * port.rows();
             port
         };

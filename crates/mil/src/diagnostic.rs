@@ -25,6 +25,8 @@ pub struct Diagnostic {
     pub message: String,
     /// What to do; empty when there is nothing to add.
     pub help: String,
+    /// What else is to be seen, and where: the definition that was meant.
+    pub notes: Vec<(Span, String)>,
     /// Where the rule comes from, such as `ane-facts 5.2`; empty for rules of the language.
     pub source: &'static str,
 }
@@ -35,7 +37,7 @@ pub struct Diagnostics(pub Vec<Diagnostic>);
 
 impl Diagnostic {
     pub(crate) fn error(code: &'static str, span: Span, message: impl Into<String>, help: impl Into<String>) -> Diagnostic {
-        Diagnostic { severity: Severity::Error, code, span, message: message.into(), help: help.into(), source: "" }
+        Diagnostic { severity: Severity::Error, code, span, message: message.into(), help: help.into(), notes: Vec::new(), source: "" }
     }
 }
 
@@ -75,20 +77,10 @@ const SHOWN: usize = 120;
 
 fn render_one(out: &mut String, d: &Diagnostic, file: &str, text: &str, starts: &[usize]) -> fmt::Result {
     writeln!(out, "{}", Headline(d))?;
-    if d.span.end > d.span.start || d.span.start > 0 {
-        let (line, column) = place(text, starts, d.span.start);
-        let start = starts[line - 1];
-        let whole = text[start..].lines().next().unwrap_or("");
-        let width = text.get(d.span.start..d.span.end.min(start + whole.len())).map_or(1, |s| s.chars().count()).max(1);
-        let skipped = column.saturating_sub(SHOWN / 2);
-        let shown: String = whole.chars().skip(skipped).take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
-        let gutter = line.to_string();
-        let pad = " ".repeat(gutter.len());
-        writeln!(out, "{pad}--> {file}:{line}:{column}")?;
-        writeln!(out, "{pad} |")?;
-        writeln!(out, "{gutter} | {shown}")?;
-        let caret = column - 1 - skipped;
-        writeln!(out, "{pad} | {}{}", " ".repeat(caret), "^".repeat(width.min(SHOWN - caret)))?;
+    render_place(out, d.span, file, text, starts)?;
+    for (span, note) in &d.notes {
+        writeln!(out, "note: {note}")?;
+        render_place(out, *span, file, text, starts)?;
     }
     if !d.help.is_empty() {
         writeln!(out, "  = help: {}", d.help)?;
@@ -97,6 +89,26 @@ fn render_one(out: &mut String, d: &Diagnostic, file: &str, text: &str, starts: 
         writeln!(out, "  = source: {}", d.source)?;
     }
     writeln!(out)
+}
+
+/// The line of a span with a caret below; nothing for built programs, which have no text.
+fn render_place(out: &mut String, span: Span, file: &str, text: &str, starts: &[usize]) -> fmt::Result {
+    if span.end <= span.start && span.start == 0 {
+        return Ok(());
+    }
+    let (line, column) = place(text, starts, span.start);
+    let start = starts[line - 1];
+    let whole = text[start..].lines().next().unwrap_or("");
+    let width = text.get(span.start..span.end.min(start + whole.len())).map_or(1, |s| s.chars().count()).max(1);
+    let skipped = column.saturating_sub(SHOWN / 2);
+    let shown: String = whole.chars().skip(skipped).take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let gutter = line.to_string();
+    let pad = " ".repeat(gutter.len());
+    writeln!(out, "{pad}--> {file}:{line}:{column}")?;
+    writeln!(out, "{pad} |")?;
+    writeln!(out, "{gutter} | {shown}")?;
+    let caret = column - 1 - skipped;
+    writeln!(out, "{pad} | {}{}", " ".repeat(caret), "^".repeat(width.min(SHOWN - caret)))
 }
 
 struct Headline<'a>(&'a Diagnostic);

@@ -13,7 +13,8 @@
 //! * [`ops`]: the **op table**, the one place that says what each op is called, takes, gives and costs. Parser checks,
 //!   verifier, emulator coverage and docs are driven by it.
 //! * [`Builder`]: typed construction in Rust; errors at the call site.
-//! * [`parse`] and [`print`](fn@print): the text form; `print ∘ parse` is the identity on canonical text.
+//! * [`parse`] and [`print`](fn@print): the text form, in both dialects; `print ∘ parse` is the identity on canonical text.
+//!   [`fmt`](fn@fmt) lays a text out anew and keeps its comments.
 //! * [`verify`]: the only maker of [`Verified`], which devices demand. Verified means: nothing downstream panics.
 //! * [`blob`]: weight files in Apple's storage format.
 #![forbid(unsafe_code)]
@@ -33,5 +34,5 @@ pub use arena::{Arena, Handle};
 pub use builder::{BuildError, Builder, Conv, Val};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use ir::{Arg, Blobs, Chip, DType, Def, Function, Literal, Op, Opset, Profile, Program, Span, Type, Value};
-pub use text::{parse, print};
+pub use text::{fmt, parse, print};
 pub use verify::{LINTS, Lint, Verified, verify};

@@ -12,7 +12,8 @@ pub(crate) fn dead_values(function: &Function) -> Vec<Handle<Value>> {
     }
     // Ops stand after what they read, so one pass from the last to the first sees every use before the definition.
     for (_, op) in function.ops.iter().rev() {
-        if !op.results.iter().any(|v| live[v.index()]) {
+        // An op without results is there for what it does: it writes a state.
+        if !op.results.is_empty() && !op.results.iter().any(|v| live[v.index()]) {
             continue;
         }
         for value in op.results.iter().chain(op.args.iter().flat_map(|(_, arg)| values(arg))) {

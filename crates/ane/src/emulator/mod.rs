@@ -16,8 +16,12 @@
 //! * `plan`: steps over slices of ports, constants and one arena, in which memory is reused.
 //! * `exec`: the kernels. Fixed chunks: the same bits for any number of threads.
 //! * `memory`: the only unsafe code.
+//!
+//! Beside this stands `fidelity`, which runs whole programs op by op: the chip's own arithmetic as measured, or the language's
+//! exact one ([`Arithmetic`]).
 
 mod exec;
+mod fidelity;
 mod fuse;
 mod graph;
 mod lower;
@@ -32,8 +36,12 @@ use crate::surface::{Memory, SurfaceError};
 use crate::{Budget, Port};
 use cpu::matmul::Path;
 use cpu::{Finish, Pool};
+pub use fidelity::Mac;
+use fidelity::{FidelityProgram, Rules};
+use mil::ops::OpKind;
 use mil::{Chip, Profile, Verified};
 use program::{EmulatorProgram, Shared};
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -59,6 +67,40 @@ impl RowStride {
     }
 }
 
+/// What an emulator computes with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Arithmetic {
+    /// Fast enough to train with: exact products, wide sums.
+    #[default]
+    Fast,
+    /// The chip's own as far as it was measured: tiles and grid of the multiply-accumulate, 33-knot activations, narrow `reduce_sum`,
+    /// rounding by generation. Slow.
+    Fidelity(Mac),
+    /// The language's meaning: every op exact, rounded once to its result's type; fp32, integers and IEEE's special values too. Slow.
+    Exact,
+}
+
+impl Arithmetic {
+    /// Whether programs with this op run in it.
+    pub fn runs(self, op: OpKind) -> bool {
+        match self {
+            Arithmetic::Fast => op.is_emulated(),
+            Arithmetic::Fidelity(_) | Arithmetic::Exact => fidelity::runs(op),
+        }
+    }
+}
+
+impl fmt::Display for Arithmetic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Arithmetic::Fast => "fast",
+            Arithmetic::Fidelity(Mac::Wide) => "fidelity, wide",
+            Arithmetic::Fidelity(Mac::Grid) => "fidelity, grid",
+            Arithmetic::Exact => "exact",
+        })
+    }
+}
+
 /// What an emulator is made of.
 #[derive(Clone, Debug)]
 pub struct EmulatorOptions {
@@ -66,7 +108,9 @@ pub struct EmulatorOptions {
     pub chip: Chip,
     /// The threads that it computes with.
     pub pool: Arc<Pool>,
-    /// The arithmetic of its matmuls.
+    /// What it computes with.
+    pub arithmetic: Arithmetic,
+    /// How the fast arithmetic's matmuls are computed.
     pub matmul: Path,
     /// Compiles that it allows, 119 by default: the 120th fails for good, whatever was released, and failed compiles count
     /// (programs.md 4). The chip counts per process, this per [`Emulator`].
@@ -85,6 +129,7 @@ impl EmulatorOptions {
         EmulatorOptions {
             chip,
             pool,
+            arithmetic: Arithmetic::Fast,
             matmul: Path::detect(),
             compile_limit: Some(119),
             live_limit: Some(127),
@@ -108,7 +153,10 @@ impl Emulator {
         let info = DeviceInfo {
             name: "emulator".into(),
             chip: options.chip,
-            arithmetic: format!("fast, matmul {}", options.matmul),
+            arithmetic: match options.arithmetic {
+                Arithmetic::Fast => format!("fast, matmul {}", options.matmul),
+                other => other.to_string(),
+            },
             peak_tflops: None,
         };
         // Subnormals in the multiply-accumulate: flushed on M1, kept on M5, unknown between (ane-measurements 1.1). Where it is unknown
@@ -153,9 +201,17 @@ impl Device for Emulator {
         let function = program.program().functions.first().ok_or_else(|| refused("the program has no function".into()))?;
         let ports = Port::of_function(function, self.options.stride.align());
         let chip = (profile != Profile::Language).then_some(self.options.chip);
-        EmulatorProgram::compile(name, function, program.blobs(), ports, chip, seat)
-            .map(|p| Arc::new(p) as Arc<dyn Program>)
-            .map_err(refused)
+        let (blobs, slow) = (program.blobs(), |rules, seat| {
+            FidelityProgram::compile(name, function, program.blobs(), ports.clone(), rules, seat).map(|p| Arc::new(p) as Arc<dyn Program>)
+        });
+        match self.options.arithmetic {
+            Arithmetic::Fast => {
+                EmulatorProgram::compile(name, function, blobs, ports.clone(), chip, seat).map(|p| Arc::new(p) as Arc<dyn Program>)
+            }
+            Arithmetic::Fidelity(mac) => slow(Rules::of(self.options.chip, mac), seat),
+            Arithmetic::Exact => slow(Rules::EXACT, seat),
+        }
+        .map_err(refused)
     }
 
     fn memory(&self, bytes: usize) -> Result<Memory, SurfaceError> {

@@ -45,6 +45,13 @@ impl Shared {
     }
 }
 
+impl Seat {
+    /// The threads that all programs of the emulator compute with.
+    pub(super) fn pool(&self) -> &Pool {
+        &self.0.pool
+    }
+}
+
 impl Drop for Seat {
     fn drop(&mut self) {
         self.0.live.fetch_sub(1, Ordering::Relaxed);
@@ -85,6 +92,17 @@ impl EmulatorProgram {
     }
 }
 
+/// Whether the surfaces of a call hold the ports of a program.
+pub(super) fn surfaces_fit(ports: &[Port], io: &Io) -> Result<(), String> {
+    for (dir, surfaces) in [(Dir::In, &io.inputs), (Dir::Out, &io.outputs)] {
+        let ports: Vec<&Port> = ports.iter().filter(|p| p.dir == dir).collect();
+        if ports.len() != surfaces.len() || ports.iter().zip(surfaces).any(|(p, s)| s.memory().len() < p.bytes) {
+            return Err(format!("surfaces do not fit the {} ports of this direction ({dir:?})", ports.len()));
+        }
+    }
+    Ok(())
+}
+
 impl Program for EmulatorProgram {
     fn name(&self) -> &str {
         &self.name
@@ -96,12 +114,7 @@ impl Program for EmulatorProgram {
 
     fn bind(self: Arc<Self>, io: Arc<Io>) -> Result<Box<dyn Call>, BindError> {
         let refused = |text: String| BindError::Refused { binding: self.name.clone(), text };
-        for (dir, surfaces) in [(Dir::In, &io.inputs), (Dir::Out, &io.outputs)] {
-            let ports: Vec<&Port> = self.ports.iter().filter(|p| p.dir == dir).collect();
-            if ports.len() != surfaces.len() || ports.iter().zip(surfaces).any(|(p, s)| s.memory().len() < p.bytes) {
-                return Err(refused(format!("surfaces do not fit the {} ports of this direction ({dir:?})", ports.len())));
-            }
-        }
+        surfaces_fit(&self.ports, &io).map_err(refused)?;
         if !outputs_are_distinct(&io) {
             return Err(refused("an output surface shares memory with another surface".into()));
         }

@@ -2,9 +2,11 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod coverage;
+mod fidelity;
 mod habits;
 mod numbers;
 mod random;
 mod reference;
 mod rig;
+mod silero;
 mod training;

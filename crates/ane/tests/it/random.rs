@@ -16,7 +16,7 @@ struct Item {
 
 /// What a program may use.
 #[derive(Clone, Copy, PartialEq)]
-enum Numbers {
+pub(crate) enum Numbers {
     /// Integers up to 2048: every correct evaluator gives the same bits.
     Integers,
     /// Anything.
@@ -177,7 +177,7 @@ impl Generator {
 }
 
 /// A program and its inputs.
-fn generate(seed: u64, numbers: Numbers) -> (Verified, Vec<Vec<f16>>) {
+pub(crate) fn generate(seed: u64, numbers: Numbers) -> (Verified, Vec<Vec<f16>>) {
     let mut rng = Rng(seed);
     let mut builder = Builder::new(Opset::Ios18);
     let (mut pool, mut inputs) = (Vec::new(), Vec::new());

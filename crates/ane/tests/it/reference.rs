@@ -223,6 +223,7 @@ fn evaluate(f: &Function, call: &Call<'_>, env: &BTreeMap<Handle<Value>, Tensor>
                 round_mac(sum)
             })]
         }
+        other => unreachable!("{} is not emulated", other.name()),
     }
 }
 

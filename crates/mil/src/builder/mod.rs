@@ -73,6 +73,7 @@ impl Builder {
             params: Vec::new(),
             values: Default::default(),
             ops: Default::default(),
+            attrs: Vec::new(),
             results: Vec::new(),
             span: Span::default(),
         };
@@ -101,7 +102,7 @@ impl Builder {
         }
         self.names.insert(name.into());
         let index = self.function.params.len();
-        let value = Value { name: name.into(), ty: Type::f16(shape), def: Def::Param(index), span: Span::default() };
+        let value = Value { name: name.into(), ty: Type::f16(shape), state: false, def: Def::Param(index), span: Span::default() };
         let handle = self.function.values.push(value);
         self.function.params.push(handle);
         Ok(Val(handle))
@@ -254,7 +255,7 @@ impl Builder {
             if i == 0 {
                 op.attrs.insert(0, ("name".into(), Literal::Text(name.clone())));
             }
-            op.results.push(self.function.values.push(Value { name, ty, def: Def::Op(handle, i), span: Span::default() }));
+            op.results.push(self.function.values.push(Value { name, ty, state: false, def: Def::Op(handle, i), span: Span::default() }));
         }
         let results = op.results.clone();
         self.function.ops.push(op);
@@ -315,6 +316,7 @@ fn constant_name(literal: &Literal) -> String {
         Literal::Ints(_, values) => name += &numbers("i", values.iter().map(i64::to_string).collect()),
         Literal::Floats(_, values) => name += &numbers("f", values.iter().map(f64::to_string).collect()),
         Literal::Text(text) => name = format!("s_{text}"),
+        Literal::Texts(_, values) => name += &numbers("s", values.clone()),
         Literal::Blob { path, .. } => {
             let file = path.rsplit('/').next().unwrap_or_default();
             // Writing to a String cannot fail.

@@ -1,29 +1,30 @@
-//! `scaled_dot_product_attention`.
+//! `scaled_dot_product_attention`: on the chip its mask is ignored (ane-facts 5.2), and programs of this project spell it out.
 
-use super::{Call, Cost, Domain, FLOATS, Kind, Need, OpDef, Param, Reject, broadcast, tensor};
-use crate::ir::{DType, Opset, Type};
+use super::{Call, Cost, Domain, FLOATS, FROM_18, OpDef, Reject, broadcast, op, optional, tensor};
+use crate::ir::{DType, Type};
 
-/// Attention in one op. On the chip its mask is ignored (ane-facts 5.2): programs of this project spell it out.
-pub(super) const SCALED_DOT_PRODUCT_ATTENTION: OpDef = OpDef {
-    name: "scaled_dot_product_attention",
-    doc: "`softmax(query * key^T / sqrt(E) + attn_mask) * value` over the last two axes; a boolean mask keeps where true.",
-    opsets: (Opset::Ios18, Opset::Ios18),
-    params: &[
+pub(super) const SCALED_DOT_PRODUCT_ATTENTION: OpDef = op(
+    "scaled_dot_product_attention",
+    "`softmax(query * key^T / sqrt(E) + attn_mask) * value` over the last two axes; a boolean mask keeps where true.",
+    FROM_18,
+    &[
         tensor("query", Domain::T(FLOATS)),
         tensor("key", Domain::T(FLOATS)),
         tensor("value", Domain::T(FLOATS)),
-        Param { name: "attn_mask", kind: Kind::Tensor, domain: Domain::Free(&[DType::Bool, DType::F16, DType::F32]), need: Need::Optional },
+        optional("attn_mask", Domain::Free(&[DType::Bool, DType::F16, DType::F32])),
     ],
-    infer: Some(infer),
-    cost: |call, out| {
-        let dims = |i: usize| call.ty(i).ok().and_then(|t| Some((*t.shape.iter().nth_back(1)?, *t.shape.last()?)));
-        let (Some((_, e)), Some((s, v))) = (dims(0), dims(2)) else { return Cost::moves(call, out) };
-        // One row of the result: a row of scores, its softmax, and the sum of `s` rows of values.
-        let row = s.saturating_mul(e.saturating_add(v).saturating_mul(2).saturating_add(5));
-        let rows = out.iter().map(|t| t.numel() as u64 / v.max(1)).fold(0, u64::saturating_add);
-        Cost { flops: rows.saturating_mul(row), ..Cost::moves(call, out) }
-    },
-};
+    Some(infer),
+    cost,
+);
+
+fn cost(call: &Call<'_>, out: &[Type]) -> Cost {
+    let dims = |i: usize| call.ty(i).ok().and_then(|t| Some((*t.shape.iter().nth_back(1)?, *t.shape.last()?)));
+    let (Some((_, e)), Some((s, v))) = (dims(0), dims(2)) else { return Cost::moves(call, out) };
+    // One row of the result: a row of scores, its softmax, and the sum of `s` rows of values.
+    let row = s.saturating_mul(e.saturating_add(v).saturating_mul(2).saturating_add(5));
+    let rows = out.iter().map(|t| t.numel() as u64 / v.max(1)).fold(0, u64::saturating_add);
+    Cost { flops: rows.saturating_mul(row), ..Cost::moves(call, out) }
+}
 
 fn infer(call: &Call<'_>) -> Result<Vec<Type>, Reject> {
     let query = call.ty(0)?;

@@ -1,6 +1,6 @@
 //! An op with its arguments resolved.
 
-use super::{Kind, Lit, Need, OpDef, Reject};
+use super::{Kind, Lit, Need, OpDef, Param, Reject};
 use crate::Handle;
 use crate::ir::{Arg, DType, Function, Literal, Op, Type, Value};
 
@@ -168,6 +168,25 @@ impl<'a> Call<'a> {
         Err(self.reject(i, format!("has {} entries where {count} are wanted", values.len()), "give one entry for each axis"))
     }
 
+    /// Exactly `count` positive integers of constant parameter `i`.
+    ///
+    /// # Errors
+    /// When it is not a constant of that many positive integers.
+    pub fn positive(&self, i: usize, count: usize) -> Result<Vec<u64>, Reject> {
+        let values = self.ints_of(i, count)?;
+        match values.iter().map(|&n| u64::try_from(n).ok().filter(|&n| n > 0)).collect() {
+            Some(values) => Ok(values),
+            None => Err(self.reject(i, format!("is {values:?}"), "give positive numbers")),
+        }
+    }
+
+    /// Whether every parameter that decides a shape is known when the program is compiled; else a type rule has nothing
+    /// to go by, and the declared type is trusted.
+    pub fn sizes_known(&self) -> bool {
+        let known = |(i, p): (usize, &Param)| p.kind != Kind::Size || !self.has(i) || self.literal(i).is_ok();
+        self.def.params.iter().enumerate().all(known)
+    }
+
     /// The axis that constant parameter `i` names, negative counted from the end of `rank` axes.
     ///
     /// # Errors
@@ -221,7 +240,7 @@ impl<'a> Call<'a> {
         (0..self.def.params.len()).flat_map(move |i| match self.def.params[i].kind {
             Kind::Tensor => self.has(i).then(|| self.ty(i).ok()).flatten().into_iter().collect(),
             Kind::List => self.list(i).iter().map(|v| self.function.values[*v].ty.clone()).collect(),
-            Kind::Const => Vec::new(),
+            Kind::Size | Kind::Const => Vec::new(),
         })
     }
 }

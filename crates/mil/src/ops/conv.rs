@@ -1,30 +1,105 @@
-//! `conv`.
+//! Convolutions.
 
-use super::{ALL, Call, Cost, Domain, FLOATS, I32, Kind, Lit, Need, OpDef, Param, Reject, STRING, constant, tensor};
-use crate::ir::Type;
+use super::{ALL, Call, Cost, Domain, FLOATS, FROM_17, I32, Lit, Need, OpDef, Reject, STRING, TO_16, constant, op, optional, tensor};
+use crate::ir::{DType, Type};
 
-/// Convolution over one to three spatial axes, in groups.
-pub(super) const CONV: OpDef = OpDef {
-    name: "conv",
-    doc: "Convolution of `x` [n, c, spatial…] with `weight` [out, c / groups, kernel…], plus `bias` [out].",
-    opsets: ALL,
-    params: &[
+pub(super) const CONV_15: OpDef = op(
+    "conv",
+    "Convolution of `x` [n, c, spatial…] with `weight` [out, c / groups, kernel…], plus `bias` [out].",
+    TO_16,
+    &[
         tensor("x", Domain::T(FLOATS)),
-        tensor("weight", Domain::U(FLOATS)),
-        Param { name: "bias", kind: Kind::Tensor, domain: Domain::U(FLOATS), need: Need::Optional },
+        tensor("weight", Domain::T(FLOATS)),
+        constant("bias", Domain::T(FLOATS), Need::Optional),
         constant("strides", I32, Need::Optional),
         constant("pad_type", STRING, Need::Default(Lit::Text("valid"))),
         constant("pad", I32, Need::Optional),
         constant("dilations", I32, Need::Optional),
         constant("groups", I32, Need::Default(Lit::Int(1))),
     ],
-    infer: Some(infer),
-    cost: |call, out| {
-        let taps = call.ty(1).map_or(1, |w| w.shape.iter().skip(1).copied().fold(1, u64::saturating_mul));
-        let bias = u64::from(call.has(2));
-        Cost::each(call, out, taps.saturating_mul(2).saturating_add(bias))
-    },
-};
+    Some(infer),
+    cost,
+);
+pub(super) const CONV: OpDef = op(
+    "conv",
+    "Convolution of `x` [n, c, spatial…] with `weight` [out, c / groups, kernel…], plus `bias` [out].",
+    FROM_17,
+    &[
+        tensor("x", Domain::T(FLOATS)),
+        tensor("weight", Domain::U(FLOATS)),
+        optional("bias", Domain::U(FLOATS)),
+        constant("strides", I32, Need::Optional),
+        constant("pad_type", STRING, Need::Default(Lit::Text("valid"))),
+        constant("pad", I32, Need::Optional),
+        constant("dilations", I32, Need::Optional),
+        constant("groups", I32, Need::Default(Lit::Int(1))),
+    ],
+    Some(infer),
+    cost,
+);
+pub(super) const CONV_QUANTIZED: OpDef = op(
+    "conv_quantized",
+    "Convolution with a weight in bytes.",
+    ALL,
+    &[
+        tensor("x", Domain::T(FLOATS)),
+        tensor("weight", Domain::U(&[DType::U8])),
+        constant("bias", Domain::U(&[DType::U8]), Need::Optional),
+        constant("quantization_type", STRING, Need::Required),
+        constant("nbits", I32, Need::Default(Lit::Int(8))),
+        constant("quant_scale", Domain::T(FLOATS), Need::Required),
+        constant("quant_bias", Domain::T(FLOATS), Need::Required),
+        constant("strides", I32, Need::Optional),
+        constant("pad_type", STRING, Need::Default(Lit::Text("valid"))),
+        constant("pad", I32, Need::Optional),
+        constant("dilations", I32, Need::Optional),
+        constant("groups", I32, Need::Default(Lit::Int(1))),
+    ],
+    None,
+    cost,
+);
+pub(super) const CONV_TRANSPOSE_15: OpDef = op(
+    "conv_transpose",
+    "Transposed convolution of `x` [n, c, spatial…] with `weight` [c, out / groups, kernel…], plus `bias` [out].",
+    TO_16,
+    &[
+        tensor("x", Domain::T(FLOATS)),
+        constant("weight", Domain::T(FLOATS), Need::Required),
+        constant("bias", Domain::T(FLOATS), Need::Optional),
+        constant("pad", I32, Need::Optional),
+        constant("output_shape", I32, Need::Optional),
+        constant("pad_type", STRING, Need::Default(Lit::Text("valid"))),
+        constant("strides", I32, Need::Optional),
+        constant("dilations", I32, Need::Optional),
+        constant("groups", I32, Need::Default(Lit::Int(1))),
+    ],
+    None,
+    cost,
+);
+pub(super) const CONV_TRANSPOSE: OpDef = op(
+    "conv_transpose",
+    "Transposed convolution of `x` [n, c, spatial…] with `weight` [c, out / groups, kernel…], plus `bias` [out].",
+    FROM_17,
+    &[
+        tensor("x", Domain::T(FLOATS)),
+        tensor("weight", Domain::U(FLOATS)),
+        optional("bias", Domain::U(FLOATS)),
+        constant("pad", I32, Need::Optional),
+        constant("output_shape", I32, Need::Optional),
+        constant("pad_type", STRING, Need::Default(Lit::Text("valid"))),
+        constant("strides", I32, Need::Optional),
+        constant("dilations", I32, Need::Optional),
+        constant("groups", I32, Need::Default(Lit::Int(1))),
+    ],
+    None,
+    cost,
+);
+
+fn cost(call: &Call<'_>, out: &[Type]) -> Cost {
+    let taps = call.ty(1).map_or(1, |w| w.shape.iter().skip(1).copied().fold(1, u64::saturating_mul));
+    let bias = u64::from(call.has(2));
+    Cost::each(call, out, taps.saturating_mul(2).saturating_add(bias))
+}
 
 /// How a `conv` walks over its input: one entry for each spatial axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,49 +132,53 @@ impl Window {
                 "give as many kernel axes as spatial ones",
             ));
         }
-        let positive = |i: usize| -> Result<Vec<u64>, Reject> {
-            if !call.has(i) {
-                return Ok(vec![1; spatial]);
-            }
-            let values = call.ints_of(i, spatial)?;
-            match values.iter().map(|&n| u64::try_from(n).ok().filter(|&n| n > 0)).collect() {
-                Some(values) => Ok(values),
-                None => Err(call.reject(i, format!("is {values:?}"), "give positive numbers")),
-            }
-        };
+        let positive = |i: usize| if call.has(i) { call.positive(i, spatial) } else { Ok(vec![1; spatial]) };
         let (strides, dilations) = (positive(3)?, positive(6)?);
         let groups = call.int(7)?;
         let Some(groups) = u64::try_from(groups).ok().filter(|&g| g > 0) else {
             return Err(call.reject(7, format!("is {groups}"), "give a positive number"));
         };
-        let reach = |i: usize| weight[i + 2].checked_sub(1)?.checked_mul(dilations[i])?.checked_add(1);
-        let pad_type = call.text(4)?;
-        let pads = match pad_type.as_str() {
-            "valid" => vec![(0, 0); spatial],
-            "custom" => {
-                let given = if call.has(5) { call.ints_of(5, 2 * spatial)? } else { vec![0; 2 * spatial] };
-                match given.iter().map(|&n| u64::try_from(n).ok()).collect::<Option<Vec<u64>>>() {
-                    Some(pads) => pads.chunks_exact(2).map(|p| (p[0], p[1])).collect(),
-                    None => return Err(call.reject(5, format!("is {given:?}"), "pads are not negative")),
-                }
-            }
-            "same" | "same_lower" => {
-                let mut pads = Vec::with_capacity(spatial);
-                for i in 0..spatial {
-                    // Zeros so that the result has ceil(length / stride) positions; the odd one goes after, or before.
-                    let steps = x[i + 2].div_ceil(strides[i]).saturating_sub(1);
-                    let total = steps.checked_mul(strides[i]).zip(reach(i)).and_then(|(s, r)| s.checked_add(r));
-                    let Some(total) = total.map(|t| t.saturating_sub(x[i + 2])) else {
-                        return Err(call.reject(1, "reaches further than 64 bits count", "use a smaller kernel or dilation"));
-                    };
-                    let (less, more) = (total / 2, total - total / 2);
-                    pads.push(if pad_type == "same" { (less, more) } else { (more, less) });
-                }
-                pads
-            }
-            other => return Err(call.reject(4, format!("is \"{other}\""), "use valid, custom, same or same_lower")),
-        };
+        let reach: Vec<u64> =
+            weight[2..].iter().zip(&dilations).map(|(&k, &d)| k.saturating_sub(1).saturating_mul(d).saturating_add(1)).collect();
+        let pads = pads(call, [4, 5], &x[2..], &reach, &strides)?;
         Ok(Window { strides, dilations, pads, groups })
+    }
+}
+
+/// Elements added before and after each spatial axis, of lengths `x`, as parameters `pad_type` and `pad` say, for windows
+/// that reach over `reach` elements and step by `strides`.
+pub(super) fn pads(
+    call: &Call<'_>,
+    [pad_type, pad]: [usize; 2],
+    x: &[u64],
+    reach: &[u64],
+    strides: &[u64],
+) -> Result<Vec<(u64, u64)>, Reject> {
+    let kind = call.text(pad_type)?;
+    match kind.as_str() {
+        "valid" => Ok(vec![(0, 0); x.len()]),
+        "custom" => {
+            let given = if call.has(pad) { call.ints_of(pad, 2 * x.len())? } else { vec![0; 2 * x.len()] };
+            match given.iter().map(|&n| u64::try_from(n).ok()).collect::<Option<Vec<u64>>>() {
+                Some(pads) => Ok(pads.chunks_exact(2).map(|p| (p[0], p[1])).collect()),
+                None => Err(call.reject(pad, format!("is {given:?}"), "pads are not negative")),
+            }
+        }
+        "same" | "same_lower" => {
+            let mut pads = Vec::with_capacity(x.len());
+            for (i, &n) in x.iter().enumerate() {
+                // So many that the result has ceil(length / stride) positions; the odd one goes after, or before.
+                let steps = n.div_ceil(strides[i]).saturating_sub(1);
+                let Some(total) = steps.checked_mul(strides[i]).and_then(|s| s.checked_add(reach[i])) else {
+                    return Err(call.reject(pad_type, "reaches further than 64 bits count", "use a smaller kernel or dilation"));
+                };
+                let total = total.saturating_sub(n);
+                let (less, more) = (total / 2, total - total / 2);
+                pads.push(if kind == "same" { (less, more) } else { (more, less) });
+            }
+            Ok(pads)
+        }
+        other => Err(call.reject(pad_type, format!("is \"{other}\""), "use valid, custom, same or same_lower")),
     }
 }
 

@@ -1,60 +1,78 @@
 //! Ops that join, part or repeat tensors along an axis.
 
-use super::{ALL, BOOL, Call, Cost, Domain, I32, Kind, Lit, MOVABLE, MOVABLE_15, Need, OpDef, Param, Reject, constant, tensor};
-use crate::ir::Type;
+use super::{ALL, BOOL, Call, Cost, Domain, I32, Lit, MOVABLE, MOVABLE_15, Need, OpDef, Reject, constant, list, op, sizes, tensor};
+use crate::ir::{MAX_RANK, Type};
 
-/// Most results of one `split`: far more than any program names, and a bound on what a hostile one makes us allocate.
-const MAX_PARTS: usize = 4096;
-
-/// Tensors one after another along an axis.
-pub(super) const CONCAT: OpDef = OpDef {
-    name: "concat",
-    doc: "`values` one after another along `axis`; with `interleave`, their slices by turns.",
-    opsets: ALL,
-    params: &[
-        Param { name: "values", kind: Kind::List, domain: Domain::T(MOVABLE), need: Need::Required },
-        constant("axis", I32, Need::Required),
-        constant("interleave", BOOL, Need::Default(Lit::False)),
-    ],
-    infer: Some(concat),
-    cost: Cost::moves,
-};
-
-/// Consecutive parts along an axis.
-pub(super) const SPLIT: OpDef = OpDef {
-    name: "split",
-    doc: "Consecutive parts of `x` along `axis`: `num_splits` equal ones, or of lengths `split_sizes`.",
-    opsets: ALL,
-    params: &[
+pub(super) const CONCAT: OpDef = op(
+    "concat",
+    "`values` one after another along `axis`; with `interleave`, their slices by turns.",
+    ALL,
+    &[list("values", Domain::T(MOVABLE)), constant("axis", I32, Need::Required), constant("interleave", BOOL, Need::Default(Lit::False))],
+    Some(concat),
+    Cost::moves,
+);
+pub(super) const STACK: OpDef = op(
+    "stack",
+    "`values` along a new axis at position `axis`.",
+    ALL,
+    &[list("values", Domain::T(MOVABLE)), constant("axis", I32, Need::Required)],
+    Some(stack),
+    Cost::moves,
+);
+pub(super) const SPLIT: OpDef = op(
+    "split",
+    "Consecutive parts of `x` along `axis`: `num_splits` equal ones, or of lengths `split_sizes`.",
+    ALL,
+    &[
         tensor("x", Domain::T(MOVABLE_15)),
         constant("num_splits", I32, Need::Optional),
         constant("split_sizes", I32, Need::Optional),
         constant("axis", I32, Need::Required),
     ],
-    infer: Some(split),
-    cost: Cost::moves,
-};
+    Some(split),
+    Cost::moves,
+);
+pub(super) const TILE: OpDef = op(
+    "tile",
+    "`x` repeated `reps[i]` times along axis `i`.",
+    ALL,
+    &[tensor("x", Domain::T(MOVABLE_15)), sizes("reps", I32)],
+    Some(tile),
+    Cost::moves,
+);
 
-/// Whole-tensor repetition.
-pub(super) const TILE: OpDef = OpDef {
-    name: "tile",
-    doc: "`x` repeated `reps[i]` times along axis `i`.",
-    opsets: ALL,
-    params: &[tensor("x", Domain::T(MOVABLE_15)), constant("reps", I32, Need::Required)],
-    infer: Some(|call| {
-        let x = call.ty(0)?;
-        let reps = call.ints_of(1, x.shape.len())?;
-        let mut shape = Vec::with_capacity(reps.len());
-        for (i, (&n, &r)) in x.shape.iter().zip(&reps).enumerate() {
-            match u64::try_from(r).ok().filter(|&r| r > 0).and_then(|r| n.checked_mul(r)) {
-                Some(length) => shape.push(length),
-                None => return Err(call.reject(1, format!("is {r} on axis {i}, of length {n}"), "repeat each axis at least once")),
-            }
+/// Most results of one `split`: far more than any program names, and a bound on what a hostile one makes us allocate.
+const MAX_PARTS: usize = 4096;
+
+fn tile(call: &Call<'_>) -> Result<Vec<Type>, Reject> {
+    let x = call.ty(0)?;
+    let reps = call.ints_of(1, x.shape.len())?;
+    let mut shape = Vec::with_capacity(reps.len());
+    for (i, (&n, &r)) in x.shape.iter().zip(&reps).enumerate() {
+        match u64::try_from(r).ok().filter(|&r| r > 0).and_then(|r| n.checked_mul(r)) {
+            Some(length) => shape.push(length),
+            None => return Err(call.reject(1, format!("is {r} on axis {i}, of length {n}"), "repeat each axis at least once")),
         }
-        Ok(vec![Type { dtype: x.dtype, shape }])
-    }),
-    cost: Cost::moves,
-};
+    }
+    Ok(vec![Type { dtype: x.dtype, shape }])
+}
+
+fn stack(call: &Call<'_>) -> Result<Vec<Type>, Reject> {
+    let types: Vec<&Type> = call.list(0).iter().map(|v| &call.function.values[*v].ty).collect();
+    let Some((first, rest)) = types.split_first() else {
+        return Err(call.reject(0, "is empty", "give at least one tensor"));
+    };
+    if let Some((i, t)) = rest.iter().enumerate().find(|(_, t)| t.shape != first.shape) {
+        let message = format!("has {:?} at position {} where the first has {:?}", t.shape, i + 1, first.shape);
+        return Err(call.reject(0, message, "stacked tensors have the same shape"));
+    }
+    if first.shape.len() >= MAX_RANK {
+        return Err(call.reject(0, format!("has rank {}", first.shape.len()), "MIL has five axes at most"));
+    }
+    let mut shape = first.shape.clone();
+    shape.insert(call.axis(1, first.shape.len() + 1)?, types.len() as u64);
+    Ok(vec![Type { dtype: first.dtype, shape }])
+}
 
 fn concat(call: &Call<'_>) -> Result<Vec<Type>, Reject> {
     let types: Vec<&Type> = call.list(0).iter().map(|v| &call.function.values[*v].ty).collect();

@@ -24,6 +24,7 @@ fn param(param: &Param) -> String {
     let dtypes: Vec<&str> = param.domain.dtypes().iter().map(|d| d.word()).collect();
     let kind = match param.kind {
         Kind::Tensor => "",
+        Kind::Size => "size ",
         Kind::Const => "const ",
         Kind::List => "list of ",
     };

@@ -25,9 +25,12 @@ pub(super) enum Kind {
 pub(super) struct Token {
     pub(super) kind: Kind,
     pub(super) span: Span,
+    /// Where the blanks and comments before the token begin: the end of the token before.
+    pub(super) trivia: usize,
 }
 
-/// Tokens one by one, so that a parser holds no more than it looks at. Blanks and `//` comments are skipped.
+/// Tokens one by one, so that a parser holds no more than it looks at. Blanks and `//` comments are trivia: they belong to
+/// the token behind them.
 pub(super) struct Lexer<'a> {
     text: &'a str,
     at: usize,
@@ -39,6 +42,7 @@ impl<'a> Lexer<'a> {
     }
 
     pub(super) fn next(&mut self) -> Token {
+        let trivia = self.at;
         self.skip();
         let start = self.at;
         let bytes = self.text.as_bytes();
@@ -56,7 +60,7 @@ impl<'a> Lexer<'a> {
             }
         };
         self.at = start + length;
-        Token { kind, span: Span { start, end: self.at } }
+        Token { kind, span: Span { start, end: self.at }, trivia }
     }
 
     fn skip(&mut self) {

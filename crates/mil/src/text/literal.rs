@@ -27,7 +27,6 @@ impl Parser<'_> {
                 self.expect(b'>', "`>` after the type")?;
                 Ok(Type { dtype, shape })
             }
-            "state" => Err(self.fail(word.span, "syntax", "state parameters are not read", "pass the state as an input and return it")),
             _ => self.dtype(word).map(Type::scalar),
         }
     }
@@ -41,7 +40,7 @@ impl Parser<'_> {
     }
 
     /// Length of an axis; `?` is 0.
-    fn length(&mut self) -> Result<u64, Stop> {
+    pub(super) fn length(&mut self) -> Result<u64, Stop> {
         let token = self.advance();
         match (token.kind, self.text_of(token).parse::<u64>()) {
             (Kind::Mark(b'?'), _) => Ok(0),
@@ -52,16 +51,21 @@ impl Parser<'_> {
 
     /// `type(payload)`.
     pub(super) fn literal(&mut self) -> Result<Literal, Stop> {
-        let start = self.peek().span;
         let ty = self.ty()?;
         self.expect(b'(', "`(` and the value")?;
         let literal = match self.peek().kind {
             Kind::Word if self.text_of(self.peek()) == "BLOBFILE" => self.blob(ty)?,
             _ if ty.dtype == DType::String => {
-                if !ty.shape.is_empty() {
-                    return Err(self.fail(start, "syntax", "a tensor of strings is not read", "write string(\"…\")"));
+                if ty.shape.is_empty() {
+                    Literal::Text(self.string()?)
+                } else {
+                    let mut values = Vec::new();
+                    self.numbers(&ty, &mut |p, token| {
+                        values.push(p.string_of(token)?);
+                        Ok(())
+                    })?;
+                    Literal::Texts(ty, values)
                 }
-                Literal::Text(self.string()?)
             }
             _ if ty.dtype.is_float() => {
                 let mut values = Vec::new();
@@ -164,7 +168,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn float(&mut self, token: Token, dtype: DType) -> Result<f64, Stop> {
+    pub(super) fn float(&mut self, token: Token, dtype: DType) -> Result<f64, Stop> {
         let text = self.text_of(token);
         let number = match token.kind {
             Kind::Number | Kind::Word => number::float(text),
@@ -204,6 +208,10 @@ impl Parser<'_> {
     /// A string in quotes, its escapes resolved.
     pub(super) fn string(&mut self) -> Result<String, Stop> {
         let token = self.advance();
+        self.string_of(token)
+    }
+
+    pub(super) fn string_of(&mut self, token: Token) -> Result<String, Stop> {
         if token.kind != Kind::Text {
             return Err(self.unexpected(token, "a string in quotes"));
         }

@@ -3,6 +3,7 @@
 //! Only the elements of a literal recurse, as deep as its type has axes, and those are bounded. After an error the parser skips to the end of the statement and goes on, so that one run finds several.
 
 use super::lexer::{Kind, Lexer, Token};
+use super::spelling::nearest;
 use crate::arena::Handle;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::{Arg, DType, Def, Function, Op, Opset, Program, Span, Type, Value};
@@ -14,7 +15,8 @@ const MAX_TEXT: usize = 1 << 30;
 /// Errors after which reading stops.
 const MAX_ERRORS: usize = 50;
 
-/// Reads the text of a program in the `program(1.3)` dialect.
+/// Reads the text of a program, in the dialect of `program(1.0)` or of `program(1.3)`: either may be written under either
+/// version.
 ///
 /// Only the form is checked here, and that names and ops exist; [`verify`](crate::verify()) checks the rest. Floating-point
 /// numbers are rounded to their type.
@@ -60,12 +62,11 @@ impl<'a> Parser<'a> {
         self.expect_keyword("program", "`program(1.3)`")?;
         self.expect(b'(', "`(` and the version")?;
         let version = self.advance();
-        if self.text_of(version) != "1.3" {
-            let message = format!("program({}) is not read", self.text_of(version));
-            return Err(self.fail(version.span, "version", message, "only the dialect of program(1.3) is read"));
-        }
+        let Some(number) = self.text_of(version).split_once('.').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?))) else {
+            return Err(self.unexpected(version, "a version such as 1.3"));
+        };
         self.expect(b')', "`)` after the version")?;
-        let mut program = Program { version: (1, 3), build_info: Vec::new(), functions: Vec::new() };
+        let mut program = Program { version: number, build_info: Vec::new(), functions: Vec::new() };
         if self.take(b'[') {
             let mut info = Vec::new();
             self.list(b']', |p| {
@@ -90,13 +91,13 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `dict<string, string>({{"k", "v"}, …})`.
+    /// `dict<string, string>({{"k", "v"}, …})`, or with `tensor<string, []>` in place of `string`.
     fn dictionary(&mut self) -> Result<Vec<(String, String)>, Stop> {
         self.expect_keyword("dict", "`dict<string, string>`")?;
         self.expect(b'<', "`<string, string>`")?;
-        self.expect_keyword("string", "`string`")?;
+        self.string_type()?;
         self.expect(b',', "`,`")?;
-        self.expect_keyword("string", "`string`")?;
+        self.string_type()?;
         self.expect(b'>', "`>`")?;
         self.expect(b'(', "`(` and pairs")?;
         self.expect(b'{', "`{` and pairs in braces")?;
@@ -110,6 +111,14 @@ impl<'a> Parser<'a> {
         })?;
         self.expect(b')', "`)` after the dictionary")?;
         Ok(pairs)
+    }
+
+    fn string_type(&mut self) -> Result<(), Stop> {
+        let token = self.peek();
+        match self.ty()? {
+            ty if ty == Type::scalar(DType::String) => Ok(()),
+            _ => Err(self.unexpected(token, "`string`")),
+        }
     }
 
     fn function(&mut self) -> Result<Function, Stop> {
@@ -128,19 +137,25 @@ impl<'a> Parser<'a> {
             params: Vec::new(),
             values: Default::default(),
             ops: Default::default(),
+            attrs: Vec::new(),
             results: Vec::new(),
             span: name.span,
         };
         let mut body = Body { function, names: HashMap::new(), lost: false };
         self.expect(b'(', "`(` and parameters")?;
         self.list(b')', |p| {
-            let ty = p.ty()?;
+            let state = p.text_of(p.peek()) == "state";
+            let ty = if state { p.state()? } else { p.ty()? };
             let name = p.expect_word("the parameter's name")?;
             let def = Def::Param(body.function.params.len());
             let handle = body.define(p.text_of(name), ty, def, name.span);
+            body.function.values[handle].state = state;
             body.function.params.push(handle);
             Ok(())
         })?;
+        if self.take(b'[') {
+            body.function.attrs = self.list(b']', |p| p.attribute())?;
+        }
         self.expect(b'{', "`{` and statements")?;
         loop {
             if self.take(b'}') {
@@ -167,21 +182,22 @@ impl<'a> Parser<'a> {
         Ok(body.function)
     }
 
+    /// `state<tensor<fp16, [1, 64]>>`
+    fn state(&mut self) -> Result<Type, Stop> {
+        self.advance();
+        self.expect(b'<', "`<` and the type of the state")?;
+        let ty = self.ty()?;
+        self.expect(b'>', "`>` after the type")?;
+        Ok(ty)
+    }
+
     /// `type name, type name = op(name = value, …)[name = literal, …];`
     fn statement(&mut self, body: &mut Body<'a>) -> Result<(), Stop> {
-        let mut results = Vec::new();
-        loop {
-            let declared = self.ty().and_then(|ty| Ok((ty, self.expect_word("the value's name")?)));
-            let Ok((ty, name)) = declared else {
-                body.lost = true;
-                return Err(Stop);
-            };
-            results.push((ty, name));
-            if !self.take(b',') {
-                break;
-            }
-        }
-        let Ok(mut op) = self.operation(body) else {
+        // An op that gives nothing stands alone.
+        let alone = !self.starts_statement() && OpKind::from_name(self.text_of(self.peek())).is_some();
+        let results = if alone { Vec::new() } else { self.declarations(body)? };
+        let op = if alone { self.operation(body) } else { self.expect(b'=', "`=` and an op").and_then(|_| self.operation(body)) };
+        let Ok(mut op) = op else {
             // Names are defined even if the rest was not understood, so that their uses are no errors too.
             for (ty, name) in results {
                 body.define(self.text_of(name), ty, Def::Op(Handle::new(0), 0), name.span);
@@ -202,9 +218,24 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
+    /// `type name, type name`
+    fn declarations(&mut self, body: &mut Body<'a>) -> Result<Vec<(Type, Token)>, Stop> {
+        let mut results = Vec::new();
+        loop {
+            let declared = self.ty().and_then(|ty| Ok((ty, self.expect_word("the value's name")?)));
+            let Ok(declared) = declared else {
+                body.lost = true;
+                return Err(Stop);
+            };
+            results.push(declared);
+            if !self.take(b',') {
+                return Ok(results);
+            }
+        }
+    }
+
     /// All of a statement after its results, which the caller fills in.
     fn operation(&mut self, body: &Body<'a>) -> Result<Op, Stop> {
-        self.expect(b'=', "`=` and an op")?;
         let name = self.expect_word("the name of an op")?;
         let kind = OpKind::from_name(self.text_of(name));
         if kind.is_none() {
@@ -229,7 +260,12 @@ impl<'a> Parser<'a> {
             })?;
         }
         // What names nothing was reported already.
-        let args = args.into_iter().filter_map(|(name, arg)| arg.map(|arg| (name, arg))).collect();
+        let mut args: Vec<(String, Arg)> = args.into_iter().filter_map(|(name, arg)| arg.map(|arg| (name, arg))).collect();
+        if kind.is_some_and(|kind| kind != OpKind::Const && kind.makes_constant()) {
+            let (own, given): (Vec<_>, Vec<_>) = attrs.into_iter().partition(|(name, _)| name == "name");
+            args.extend(given.into_iter().map(|(name, literal)| (name, Arg::Literal(literal))));
+            attrs = own;
+        }
         kind.map(|kind| Op { kind, args, attrs, results: Vec::new(), span }).ok_or(Stop)
     }
 
@@ -252,7 +288,11 @@ impl<'a> Parser<'a> {
         if known.is_none() && !body.lost {
             let near = nearest(name, body.names.keys().copied());
             let help = near.map_or("values are defined before they are used".to_string(), |n| format!("did you mean `{n}`?"));
+            let notes = near.map(|n| (body.function.values[body.names[n]].span, format!("`{n}` is defined here")));
             self.report(token.span, "undefined", format!("`{name}` is not defined"), help);
+            if let Some(last) = self.errors.last_mut() {
+                last.notes.extend(notes);
+            }
         }
         Ok(known)
     }
@@ -343,7 +383,7 @@ impl<'a> Parser<'a> {
     /// Whether a type is next: that of a statement, or of a literal.
     fn starts_statement(&self) -> bool {
         let text = self.text_of(self.next);
-        self.next.kind == Kind::Word && (matches!(text, "tensor" | "state") || DType::from_word(text).is_some())
+        self.next.kind == Kind::Word && (text == "tensor" || DType::from_word(text).is_some())
     }
 
     /// Goes past the next `;`, or up to the end of the function.
@@ -363,30 +403,8 @@ impl<'a> Parser<'a> {
 
 impl<'a> Body<'a> {
     fn define(&mut self, name: &'a str, ty: Type, def: Def, span: Span) -> Handle<Value> {
-        let handle = self.function.values.push(Value { name: name.into(), ty, def, span });
+        let handle = self.function.values.push(Value { name: name.into(), ty, state: false, def, span });
         self.names.insert(name, handle);
         handle
     }
-}
-
-/// The known word that a misspelt one most likely means: at most two letters away, of several the first in order.
-fn nearest<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
-    let close = known.filter(|k| k.len().abs_diff(word.len()) <= 2 && word.len() <= 64);
-    close.map(|k| (distance(word, k), k)).filter(|(d, k)| *d <= 2 && *d < k.len()).min().map(|(_, k)| k)
-}
-
-/// Letters to insert, delete or replace to turn one word into the other.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut corner = i;
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = corner + usize::from(x != *y);
-            corner = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(corner + 1);
-        }
-    }
-    row[b.len()]
 }

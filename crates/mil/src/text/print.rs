@@ -1,102 +1,253 @@
-//! Programs as canonical text: `program(1.3)`, one statement a line, as the chip's compiler takes it (ane-facts 5.1).
+//! Programs as canonical text, one statement a line, as the chip's compiler takes it (ane-facts 5.1); in the dialect of the
+//! program's version.
 
-use crate::ir::{Arg, DType, Function, Literal, Op, Program, Type};
-use std::fmt::{self, Display, Formatter};
+use crate::ir::{Arg, Attribute, AttributeType, AttributeValue, DType, Function, Literal, Op, Program, Type, Value};
+use crate::ops::OpKind;
+use std::fmt::{self, Display, Formatter, Write};
 
-/// The canonical text of a program. `print ∘ parse` is the identity on it, and `parse ∘ print` on programs.
+/// The canonical text of a program, in the dialect of its version: `program(1.0)` writes scalars as `tensor<fp16, []>` and the
+/// arguments of `constexpr_*` ops in the trailing brackets; those after it write `fp16`. `print ∘ parse` is the identity on
+/// canonical text, and `parse ∘ print` on programs.
 ///
 /// Numbers are written exactly: floating-point ones as hexadecimal, `0x1.8p+1`.
 ///
 /// # Panics
 /// When handles do not belong to the program.
 pub fn print(program: &Program) -> String {
-    Text(program).to_string()
+    let mut printer = Printer { out: String::new(), tensors_only: program.version <= (1, 0) };
+    printer.program(program);
+    printer.out
 }
 
-struct Text<'a>(&'a Program);
-struct Statement<'a>(&'a Function, &'a Op);
-struct Argument<'a>(&'a Function, &'a Arg);
-struct Written<'a>(&'a Literal);
-/// A type as it stands before a name: scalars without brackets.
-struct Declared<'a>(&'a Type);
+struct Printer {
+    out: String,
+    /// Scalars are written as tensors of rank 0.
+    tensors_only: bool,
+}
 struct Quoted<'a>(&'a str);
 struct Hex(f64);
 
-impl Display for Text<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let program = self.0;
-        writeln!(f, "program({}.{})", program.version.0, program.version.1)?;
+impl Printer {
+    fn put(&mut self, text: &str) {
+        self.out.push_str(text);
+    }
+
+    /// Writing to a String cannot fail.
+    fn show(&mut self, item: impl Display) {
+        let _ = write!(self.out, "{item}");
+    }
+
+    fn list<I: IntoIterator>(&mut self, items: I, mut one: impl FnMut(&mut Self, I::Item)) {
+        for (i, item) in items.into_iter().enumerate() {
+            if i > 0 {
+                self.put(", ");
+            }
+            one(self, item);
+        }
+    }
+
+    fn program(&mut self, program: &Program) {
+        self.show(format_args!("program({}.{})\n", program.version.0, program.version.1));
         if !program.build_info.is_empty() {
-            f.write_str("[buildInfo = dict<string, string>({")?;
-            list(f, program.build_info.iter(), |f, (k, v)| write!(f, "{{{}, {}}}", Quoted(k), Quoted(v)))?;
-            f.write_str("})]\n")?;
+            self.put("[buildInfo = dict<");
+            self.list([(); 2], |p, ()| p.ty(&Type::scalar(DType::String)));
+            self.put(">({");
+            self.list(&program.build_info, |p, (k, v)| p.show(format_args!("{{{}, {}}}", Quoted(k), Quoted(v))));
+            self.put("})]\n");
         }
-        f.write_str("{\n")?;
+        self.put("{\n");
         for function in &program.functions {
-            write!(f, "    func {}<{}>(", function.name, function.opset)?;
-            list(f, function.params.iter(), |f, v| write!(f, "{} {}", Declared(&function.values[*v].ty), function.values[*v].name))?;
-            f.write_str(") {\n")?;
-            for (_, op) in function.ops.iter() {
-                writeln!(f, "        {}", Statement(function, op))?;
+            self.function(function);
+        }
+        self.put("}\n");
+    }
+
+    fn function(&mut self, function: &Function) {
+        self.show(format_args!("    func {}<{}>(", function.name, function.opset));
+        self.list(&function.params, |p, v| p.declaration(&function.values[*v]));
+        self.put(")");
+        if !function.attrs.is_empty() {
+            self.put(" [");
+            self.list(&function.attrs, Printer::attribute);
+            self.put("]");
+        }
+        self.put(" {\n");
+        for (_, op) in function.ops.iter() {
+            self.statement(function, op);
+        }
+        self.put("    } -> (");
+        self.list(&function.results, |p, v| p.put(&function.values[*v].name));
+        self.put(");\n");
+    }
+
+    fn declaration(&mut self, value: &Value) {
+        if value.state {
+            self.put("state<");
+        }
+        self.ty(&value.ty);
+        self.put(if value.state { "> " } else { " " });
+        self.put(&value.name);
+    }
+
+    fn statement(&mut self, function: &Function, op: &Op) {
+        self.put("        ");
+        self.list(&op.results, |p, v| p.declaration(&function.values[*v]));
+        if !op.results.is_empty() {
+            self.put(" = ");
+        }
+        self.put(op.kind.name());
+        let argument = |p: &mut Printer, (name, arg): &(String, Arg)| {
+            p.show(format_args!("{name} = "));
+            p.argument(function, arg);
+        };
+        let attribute = |p: &mut Printer, (name, literal): &(String, Literal)| {
+            p.show(format_args!("{name} = "));
+            p.literal(literal);
+        };
+        // A constant that is decoded from literals has them where a `const` has its value.
+        let decoded = op.kind != OpKind::Const && op.kind.makes_constant() && op.args.iter().all(|(_, arg)| matches!(arg, Arg::Literal(_)));
+        self.put("(");
+        if !decoded {
+            self.list(&op.args, argument);
+        }
+        self.put(")");
+        if !op.attrs.is_empty() || (decoded && !op.args.is_empty()) {
+            self.put("[");
+            if decoded {
+                self.list(&op.args, argument);
             }
-            f.write_str("    } -> (")?;
-            list(f, function.results.iter(), |f, v| f.write_str(&function.values[*v].name))?;
-            f.write_str(");\n")?;
+            if decoded && !op.args.is_empty() && !op.attrs.is_empty() {
+                self.put(", ");
+            }
+            self.list(&op.attrs, attribute);
+            self.put("]");
         }
-        f.write_str("}\n")
+        self.put(";\n");
     }
-}
 
-impl Display for Statement<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Statement(function, op) = self;
-        list(f, op.results.iter(), |f, v| write!(f, "{} {}", Declared(&function.values[*v].ty), function.values[*v].name))?;
-        write!(f, " = {}(", op.kind.name())?;
-        list(f, op.args.iter(), |f, (name, arg)| write!(f, "{name} = {}", Argument(function, arg)))?;
-        f.write_str(")")?;
-        if !op.attrs.is_empty() {
-            f.write_str("[")?;
-            list(f, op.attrs.iter(), |f, (name, literal)| write!(f, "{name} = {}", Written(literal)))?;
-            f.write_str("]")?;
-        }
-        f.write_str(";")
-    }
-}
-
-impl Display for Argument<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Argument(function, arg) = self;
+    fn argument(&mut self, function: &Function, arg: &Arg) {
         match arg {
-            Arg::Value(v) => f.write_str(&function.values[*v].name),
+            Arg::Value(v) => self.put(&function.values[*v].name),
             Arg::List(vs) => {
-                f.write_str("(")?;
-                list(f, vs.iter(), |f, v| f.write_str(&function.values[*v].name))?;
-                f.write_str(")")
+                self.put("(");
+                self.list(vs, |p, v| p.put(&function.values[*v].name));
+                self.put(")");
             }
-            Arg::Literal(literal) => Written(literal).fmt(f),
+            Arg::Literal(literal) => self.literal(literal),
         }
     }
-}
 
-impl Display for Written<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Literal::Text(text) => write!(f, "string({})", Quoted(text)),
-            Literal::Blob { ty, path, offset } => {
-                write!(f, "{}(BLOBFILE(path = string({}), offset = uint64({offset})))", Declared(ty), Quoted(path))
+    /// `fp16` or `tensor<fp16, []>`, by dialect, for a scalar.
+    fn ty(&mut self, ty: &Type) {
+        if ty.shape.is_empty() && !self.tensors_only { self.show(ty.dtype) } else { self.show(ty) }
+    }
+
+    fn literal(&mut self, literal: &Literal) {
+        self.ty(&literal.ty());
+        self.put("(");
+        match literal {
+            Literal::Text(text) => self.show(Quoted(text)),
+            Literal::Texts(ty, values) => self.elements(ty, values, |p, v| p.show(Quoted(v))),
+            Literal::Blob { path, offset, .. } => {
+                self.put("BLOBFILE(path = ");
+                self.literal(&Literal::Text(path.clone()));
+                self.put(", offset = ");
+                self.ty(&Type::scalar(DType::U64));
+                self.show(format_args!("({offset}))"));
             }
             Literal::Ints(ty, values) if ty.dtype == DType::Bool => {
-                numbers(f, ty, values, |f, v| f.write_str(if *v != 0 { "true" } else { "false" }))
+                self.elements(ty, values, |p, v| p.put(if *v != 0 { "true" } else { "false" }));
             }
-            Literal::Ints(ty, values) => numbers(f, ty, values, |f, v| v.fmt(f)),
-            Literal::Floats(ty, values) => numbers(f, ty, values, |f, v| Hex(*v).fmt(f)),
+            Literal::Ints(ty, values) => self.elements(ty, values, |p, v| p.show(v)),
+            Literal::Floats(ty, values) => self.elements(ty, values, |p, v| p.show(Hex(*v))),
+        }
+        self.put(")");
+    }
+
+    /// `v` for a scalar, `[[v, v], [v, v]]` for a tensor: one pair of brackets for each axis.
+    fn elements<T>(&mut self, ty: &Type, values: &[T], one: impl Fn(&mut Self, &T)) {
+        // Elements below one step of each axis, innermost first: brackets open and close at its multiples.
+        let length = |d: u64| usize::try_from(d).unwrap_or(usize::MAX);
+        let rows: Vec<usize> = ty
+            .shape
+            .iter()
+            .rev()
+            .scan(1usize, |n, &d| {
+                *n = n.saturating_mul(length(d));
+                Some(*n)
+            })
+            .collect();
+        if values.is_empty() {
+            self.put("[]");
+        }
+        for (i, value) in values.iter().enumerate() {
+            let edges = |at: usize| rows.iter().filter(|&&n| n != 0 && at.is_multiple_of(n)).count();
+            if i > 0 {
+                self.put(", ");
+            }
+            (0..edges(i)).for_each(|_| self.put("["));
+            one(self, value);
+            (0..edges(i + 1)).for_each(|_| self.put("]"));
         }
     }
-}
 
-impl Display for Declared<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        if self.0.shape.is_empty() { self.0.dtype.fmt(f) } else { self.0.fmt(f) }
+    fn attribute(&mut self, attribute: &Attribute) {
+        self.show(format_args!("{} = ", attribute.name));
+        self.attribute_type(&attribute.ty);
+        self.put("(");
+        self.attribute_value(&attribute.value);
+        self.put(")");
+    }
+
+    fn attribute_type(&mut self, ty: &AttributeType) {
+        match ty {
+            AttributeType::Tensor(ty) => self.ty(ty),
+            AttributeType::Dict(parts) => {
+                self.put("dict<");
+                self.list(parts.iter(), Printer::attribute_type);
+                self.put(">");
+            }
+            AttributeType::List(element, length) => {
+                self.put("list<");
+                self.attribute_type(element);
+                if *length == 0 { self.put(", ?>") } else { self.show(format_args!(", {length}>")) }
+            }
+            AttributeType::Tuple(parts) => {
+                self.put("tuple<");
+                self.list(parts, Printer::attribute_type);
+                self.put(">");
+            }
+        }
+    }
+
+    fn attribute_value(&mut self, value: &AttributeValue) {
+        match value {
+            AttributeValue::Bool(b) => self.show(b),
+            AttributeValue::Int(n) => self.show(n),
+            AttributeValue::Float(x) => self.show(Hex(*x)),
+            AttributeValue::Text(text) => self.show(Quoted(text)),
+            AttributeValue::List(items) => {
+                self.put("[");
+                self.list(items, Printer::attribute_value);
+                self.put("]");
+            }
+            AttributeValue::Tuple(items) => {
+                self.put("(");
+                self.list(items, Printer::attribute_value);
+                self.put(")");
+            }
+            AttributeValue::Dict(pairs) => {
+                self.put("{");
+                self.list(pairs, |p, [key, value]| {
+                    p.put("{");
+                    p.attribute_value(key);
+                    p.put(", ");
+                    p.attribute_value(value);
+                    p.put("}");
+                });
+                self.put("}");
+            }
+        }
     }
 }
 
@@ -150,42 +301,4 @@ impl Display for Hex {
         }
         write!(f, "p{exponent:+}")
     }
-}
-
-/// `type(v)` for a scalar, `tensor<type, [2, 2]>([[v, v], [v, v]])` for a tensor: one pair of brackets for each axis.
-fn numbers<T>(f: &mut Formatter<'_>, ty: &Type, values: &[T], one: impl Fn(&mut Formatter<'_>, &T) -> fmt::Result) -> fmt::Result {
-    write!(f, "{}(", Declared(ty))?;
-    // Elements below one step of each axis, innermost first: brackets open and close at its multiples.
-    let rows: Vec<usize> = ty
-        .shape
-        .iter()
-        .rev()
-        .scan(1usize, |n, &d| {
-            *n = n.saturating_mul(usize::try_from(d).unwrap_or(usize::MAX));
-            Some(*n)
-        })
-        .collect();
-    if values.is_empty() {
-        f.write_str("[]")?;
-    }
-    for (i, value) in values.iter().enumerate() {
-        let edges = |at: usize| rows.iter().filter(|&&n| n != 0 && at.is_multiple_of(n)).count();
-        if i > 0 {
-            f.write_str(", ")?;
-        }
-        (0..edges(i)).try_for_each(|_| f.write_str("["))?;
-        one(f, value)?;
-        (0..edges(i + 1)).try_for_each(|_| f.write_str("]"))?;
-    }
-    f.write_str(")")
-}
-
-fn list<I: Iterator>(f: &mut Formatter<'_>, items: I, one: impl Fn(&mut Formatter<'_>, I::Item) -> fmt::Result) -> fmt::Result {
-    for (i, item) in items.enumerate() {
-        if i > 0 {
-            f.write_str(", ")?;
-        }
-        one(f, item)?;
-    }
-    Ok(())
 }

@@ -13,9 +13,9 @@ pub(super) fn check(program: &Program, found: &mut Found) {
     if program.functions.is_empty() {
         found.push(Diagnostic::error("no-function", Span::default(), "the program has no function", "write `func main<ios18>(…)`"));
     }
-    if program.version != (1, 3) {
+    if !matches!(program.version, (1, 0) | (1, 3)) {
         let message = format!("program({}.{}) is not known", program.version.0, program.version.1);
-        found.push(Diagnostic::error("version", Span::default(), message, "write program(1.3)"));
+        found.push(Diagnostic::error("version", Span::default(), message, "write program(1.3), or program(1.0)"));
     }
     let mut names = BTreeSet::new();
     for function in &program.functions {
@@ -120,7 +120,7 @@ fn check_op(function: &Function, op: &Op, found: &mut Found) {
             Some(Arg::Literal(_)) if param.kind == Kind::List => {
                 error("list", format!("`{}` of {op_name} is a literal", param.name), "give a tuple of values");
             }
-            Some(_) if param.kind == Kind::Const && call.literal(i).is_err() => {
+            Some(Arg::Value(v)) if param.kind == Kind::Const && !function.is_constant(*v) => {
                 error("constant", format!("`{}` of {op_name} is not known at compile time", param.name), "give a value made by `const`");
             }
             _ => {}
@@ -130,7 +130,7 @@ fn check_op(function: &Function, op: &Op, found: &mut Found) {
         match (name.as_str(), literal) {
             ("name", Literal::Text(_)) => {}
             ("name", _) => error("attribute", format!("attribute `name` of {op_name} is no string"), "write name = string(\"…\")"),
-            ("val", _) if op.kind == OpKind::Const => {}
+            ("val", _) if matches!(op.kind, OpKind::Const | OpKind::ConstSymbolic) => {}
             _ => error("attribute", format!("{op_name} has no attribute `{name}`"), "arguments stand in the parentheses"),
         }
         if op.attrs[..i].iter().any(|(n, _)| n == name) {
@@ -139,6 +139,20 @@ fn check_op(function: &Function, op: &Op, found: &mut Found) {
     }
     if op.kind == OpKind::Const && op.attr("val").is_none() {
         error("constant", format!("{op_name} has no value"), "write val = …");
+    }
+    let state = |v: &Handle<Value>| function.values[*v].state;
+    for (i, param) in call.def.params.iter().enumerate() {
+        let wanted = i == 0 && matches!(op.kind, OpKind::ReadState | OpKind::WriteState);
+        if let Some(given) = call.arg(i)
+            && (values(given).iter().any(state) != wanted)
+        {
+            let (message, help) = if wanted {
+                (format!("`{}` of {op_name} is no state", param.name), "give a parameter of type state<…>")
+            } else {
+                (format!("`{}` of {op_name} is a state", param.name), "read it with read_state first")
+            };
+            error("state", message, help);
+        }
     }
     let string = |v: &Handle<Value>| function.values[*v].ty.dtype == DType::String;
     if op.kind != OpKind::Const && op.results.iter().any(string) {

@@ -15,11 +15,13 @@
 //!     * every literal has as many elements as its type, each a value of the element type;
 //!     * a constant in a weight file is there: the path is in [`Blobs`], the header is valid, type and size agree.
 //! * Types
-//!     * no axis is unknown; ranks are 5 or less; the bytes of all values together are bounded, so that no size overflows;
+//!     * no axis is unknown; ranks are 5 or less, of constants 7; the bytes of all values together are bounded, so that no size overflows;
 //!     * element types are in their parameters' domains and agree where they must;
-//!     * declared result types are those that the op gives.
+//!     * declared result types are those that the op gives. Where the table has no rule for the op, or its shape is computed,
+//!       they are trusted and the warning `not-checked` says so.
 //! * Results
-//!     * a function returns at least one value, none twice, of `fp16` or `fp32`, and no constant.
+//!     * a function returns at least one value, none twice, and no constant, string or state; states are read and written by
+//!       the ops for it and by no others.
 //!
 //! A chip adds its own rules: [`LINTS`].
 
@@ -29,7 +31,7 @@ mod values;
 
 pub use device::{LINTS, Lint};
 
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::ir::{Blobs, Literal, Op, Profile, Program};
 use half::f16;
 use std::borrow::Cow;
@@ -83,8 +85,9 @@ pub fn verify(program: Program, blobs: Blobs, profile: Profile) -> Result<Verifi
             values::check(function, &blobs, &mut found);
         }
     }
-    if let (true, Profile::Chip(chip)) = (found.is_empty(), profile) {
-        device::check(&program, chip, &mut found);
+    let sound = found.iter().all(|d| d.severity == Severity::Warning);
+    if let (true, Profile::Chip(chip)) = (sound, profile) {
+        device::check(&program, &blobs, chip, &mut found);
     }
     let found = Diagnostics(found);
     if found.has_errors() { Err(found) } else { Ok(Verified { program, blobs, profile, warnings: found }) }
@@ -95,7 +98,15 @@ type Found = Vec<Diagnostic>;
 
 /// Adds a remark of a chip's rule.
 fn remark(found: &mut Found, lint: &Lint, span: crate::ir::Span, message: String) {
-    found.push(Diagnostic { severity: lint.severity, code: lint.code, span, message, help: lint.help.into(), source: lint.source });
+    found.push(Diagnostic {
+        severity: lint.severity,
+        code: lint.code,
+        span,
+        message,
+        help: lint.help.into(),
+        notes: Vec::new(),
+        source: lint.source,
+    });
 }
 
 /// How messages call an op: by its first result.

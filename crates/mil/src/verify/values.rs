@@ -1,9 +1,9 @@
 //! Literals, types, weight files and results.
 
 use super::{Found, title};
-use crate::diagnostic::Diagnostic;
-use crate::ir::{Arg, Blobs, DType, Function, Literal, MAX_RANK, Op, Span, Type};
-use crate::ops::{Call, check_domains};
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::ir::{Arg, Blobs, DType, Function, Literal, MAX_CONSTANT_RANK, MAX_RANK, Op, Span, Type};
+use crate::ops::{Call, Kind, check_domains};
 use std::collections::HashSet;
 
 /// Most bytes of all values of a function together: no machine with a Neural Engine has as much memory. It keeps every
@@ -12,8 +12,8 @@ const MAX_BYTES: u64 = 1 << 38;
 
 pub(super) fn check(function: &Function, blobs: &Blobs, found: &mut Found) {
     let before = found.len();
-    for (_, value) in function.values.iter() {
-        check_type(&format!("`{}`", value.name), &value.ty, value.span, found);
+    for (v, value) in function.values.iter() {
+        check_type(&format!("`{}`", value.name), &value.ty, function.is_constant(v), value.span, found);
     }
     for v in &function.params {
         let value = &function.values[*v];
@@ -29,7 +29,7 @@ pub(super) fn check(function: &Function, blobs: &Blobs, found: &mut Found) {
         }));
         for (name, literal) in literals {
             let what = format!("`{name}` of {}", title(function, op));
-            check_type(&what, &literal.ty(), op.span, found);
+            check_type(&what, &literal.ty(), true, op.span, found);
             check_literal(&what, literal, blobs, op.span, found);
         }
     }
@@ -47,16 +47,14 @@ pub(super) fn check(function: &Function, blobs: &Blobs, found: &mut Found) {
     }
 }
 
-fn check_type(what: &str, ty: &Type, span: Span, found: &mut Found) {
+fn check_type(what: &str, ty: &Type, constant: bool, span: Span, found: &mut Found) {
     let mut error = |code, message: String, help| found.push(Diagnostic::error(code, span, message, help));
     if ty.shape.contains(&0) {
         error("unknown-dimension", format!("{what} has an unknown dimension, {ty}"), "the chip knows fixed shapes only: write the length");
     }
-    if ty.shape.len() > MAX_RANK {
-        error("rank", format!("{what} has rank {}, above {MAX_RANK}", ty.shape.len()), "merge axes with reshape");
-    }
-    if ty.dtype == DType::String && !ty.shape.is_empty() {
-        error("string", format!("{what} is a tensor of strings"), "strings are scalars");
+    let limit = if constant { MAX_CONSTANT_RANK } else { MAX_RANK };
+    if ty.shape.len() > limit {
+        error("rank", format!("{what} has rank {}, above {limit}", ty.shape.len()), "merge axes with reshape");
     }
 }
 
@@ -65,6 +63,10 @@ fn check_literal(what: &str, literal: &Literal, blobs: &Blobs, span: Span, found
     let count = |ty: &Type, n: usize| ty.numel() != n;
     match literal {
         Literal::Text(_) => {}
+        Literal::Texts(ty, values) if count(ty, values.len()) => {
+            error("literal", format!("{what} has {} elements where its type {ty} has {}", values.len(), ty.numel()), "write one for each");
+        }
+        Literal::Texts(..) => {}
         Literal::Ints(ty, values) if count(ty, values.len()) => {
             error("literal", format!("{what} has {} elements where its type {ty} has {}", values.len(), ty.numel()), "write one for each");
         }
@@ -90,23 +92,32 @@ fn check_literal(what: &str, literal: &Literal, blobs: &Blobs, span: Span, found
     }
 }
 
+const NOT_CHECKED: &str = "there is no type rule for this op, or its shape is computed: check by hand";
+
 /// Domains, and declared against given types.
 fn check_call(function: &Function, op: &Op, found: &mut Found) {
     let name = title(function, op);
     let given = Call::new(function, op).and_then(|call| {
         check_domains(&call)?;
-        call.def.infer.map(|infer| infer(&call)).transpose()
+        call.def.infer.filter(|_| call.sizes_known()).map(|infer| infer(&call)).transpose()
     });
     let types = match given {
         Ok(Some(types)) => types,
-        Ok(None) => return,
+        Ok(None) => {
+            found.push(Diagnostic {
+                severity: Severity::Warning,
+                ..Diagnostic::error("not-checked", op.span, format!("the types of {name} are trusted as declared"), NOT_CHECKED)
+            });
+            return;
+        }
         Err(reject) => {
             let message = if reject.param.is_empty() {
                 format!("{name} {}", reject.message)
             } else {
                 format!("`{}` of {name} {}", reject.param, reject.message)
             };
-            found.push(Diagnostic::error("argument", op.span, message, reject.help));
+            let notes = given_constants(function, op, reject.param);
+            found.push(Diagnostic { notes, ..Diagnostic::error("argument", op.span, message, reject.help) });
             return;
         }
     };
@@ -124,6 +135,19 @@ fn check_call(function: &Function, op: &Op, found: &mut Found) {
     }
 }
 
+/// What is wrong may be a constant that was given, the one at fault or another that decides the shape: notes show them.
+fn given_constants(function: &Function, op: &Op, fault: &str) -> Vec<(Span, String)> {
+    let params = op.kind.def(function.opset).map_or(&[][..], |def| def.params);
+    let shown = params
+        .iter()
+        .filter(|p| p.name == fault || (p.kind == Kind::Size && params.iter().any(|q| q.name == fault && q.kind == Kind::Size)));
+    let constants = shown.filter_map(|p| match op.arg(p.name) {
+        Some(Arg::Value(v)) if function.constant(*v).is_some() => Some(&function.values[*v]),
+        _ => None,
+    });
+    constants.map(|value| (value.span, format!("`{}` is defined here", value.name))).collect()
+}
+
 fn check_results(function: &Function, found: &mut Found) {
     let mut error = |span, message: String, help: &str| found.push(Diagnostic::error("results", span, message, help));
     if function.results.is_empty() {
@@ -138,8 +162,8 @@ fn check_results(function: &Function, found: &mut Found) {
         if function.constant(*v).is_some() {
             error(value.span, format!("`{}`, a constant, is returned", value.name), "return the result of a computation");
         }
-        if !matches!(value.ty.dtype, DType::F16 | DType::F32) {
-            error(value.span, format!("`{}`, of {}, is returned", value.name, value.ty.dtype), "return fp16 or fp32: cast it");
+        if value.state {
+            error(value.span, format!("`{}`, a state, is returned", value.name), "states are kept, not returned: read it first");
         }
     }
 }

@@ -70,13 +70,14 @@ fn misspelt_names_are_pointed_at() {
 fn form_errors_say_what_is_wanted() {
     for (text, message) in [
         ("", "`program(1.3)` is expected, not the end of the text"),
-        ("program(1.0) {}", "program(1.0) is not read; only the dialect of program(1.3) is read"),
+        ("program(one) {}", "a version such as 1.3 is expected, not `one`"),
         ("program(1.3) { func main<ios14>() {} -> (); }", "`ios14` is no opset"),
         ("program(1.3) { func main<ios18>() { ", "the closing `}` of the function is expected, not the end of the text"),
         ("program(1.3) { func main<ios18>() {} (); }", "`->` and the results is expected, not `(`"),
         ("program(1.3) { } x", "the end of the text is expected, not `x`"),
         ("program(1.3) [a = b] {}", "`buildInfo`, the only attribute of a program is expected"),
-        ("program(1.3) { func main<ios18>(state<tensor<fp16, [1]>> s) {} -> (); }", "state parameters are not read"),
+        ("program(1.3) { func main<ios18>(state<tensor<fp16, [1]> s) {} -> (); }", "`>` after the type is expected, not `s`"),
+        ("program(1.3) { func main<ios18>() [a = dict<string, int32>({\"k\", 1})] {} -> (); }", "`{` and a pair is expected"),
         ("program(1.3) { func main<ios18>(tensor<fp16, [0]> s) {} -> (); }", "the length of an axis"),
         ("program(1.3) { func main<ios18>(tensor<fp16, [1]> §) {} -> (); }", "this character has no meaning in MIL"),
         ("program(1.3) { func main<ios18>() { string s = const()[val = string(\"a); } -> (s); }", "no closing quote"),
@@ -106,4 +107,26 @@ fn long_lines_are_cut_around_the_caret() {
     let lines: Vec<&str> = shown.lines().collect();
     let caret = lines[4].find('^').unwrap();
     assert_eq!(lines[3].as_bytes()[caret], b'x');
+}
+
+#[test]
+fn a_renamed_definition_is_shown_beside_its_first_use() {
+    let text =
+        program("tensor<fp16, [2, 3]> x", "tensor<fp16, [2, 3]> scrores = exp(x = x);\ntensor<fp16, [2, 3]> y = tanh(x = scores);", "y");
+    assert_eq!(
+        rendered(&text),
+        "error[undefined]: `scores` is not defined
+ --> t.mil:6:35
+  |
+6 | tensor<fp16, [2, 3]> y = tanh(x = scores);
+  |                                   ^^^^^^
+note: `scrores` is defined here
+ --> t.mil:5:22
+  |
+5 | tensor<fp16, [2, 3]> scrores = exp(x = x);
+  |                      ^^^^^^^
+  = help: did you mean `scrores`?
+
+"
+    );
 }

@@ -15,6 +15,9 @@ fn survive(text: &str) {
             let printed = mil::print(&program);
             // NaN, the one value that differs from itself, is compared as it prints.
             assert_eq!(mil::parse(&printed).map(|p| mil::print(&p)).as_ref(), Ok(&printed));
+            let formatted = mil::fmt(text).unwrap();
+            assert_eq!(mil::fmt(&formatted).as_ref(), Ok(&formatted));
+            assert_eq!(mil::parse(&formatted).map(|p| mil::print(&p)).as_ref(), Ok(&printed));
             for profile in [Profile::Language, Profile::Chip(Chip::H13), Profile::Chip(Chip::H17)] {
                 match mil::verify(program.clone(), Blobs::default(), profile) {
                     Ok(verified) => {
@@ -133,6 +136,16 @@ const PIECES: &[&str] = &[
     "func",
     "program",
     "state",
+    "dict",
+    "list",
+    "tuple",
+    "1.0",
+    "constexpr_affine_dequantize",
+    "write_state",
+    "gather",
+    "uint3",
+    "\n\n",
+    "// c\n",
     "// ",
     "\\",
     "é",

@@ -3,10 +3,16 @@
 
 mod build;
 mod chip;
+mod chip_forms;
 mod diagnostics;
+mod dialect;
 mod fuzz;
 mod language;
+mod layout;
+mod mutations;
+mod op_table;
 mod ops;
+mod ops_more;
 mod text;
 
 use mil::{Blobs, Diagnostics, Profile, Verified};

@@ -132,7 +132,7 @@ fn constant(literal: &Literal, blobs: &BTreeMap<String, Tensor>) -> Tensor {
             assert_eq!(blobs[path].shape, ty.dims(), "{path}");
             blobs[path].clone()
         }
-        Literal::Text(_) => Tensor::zeros(&[]),
+        Literal::Text(_) | Literal::Texts(..) => Tensor::zeros(&[]),
     }
 }
 

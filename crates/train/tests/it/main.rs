@@ -4,6 +4,7 @@
 mod causality;
 mod determinism;
 mod faults;
+mod fidelity;
 mod golden;
 mod loss_scale;
 mod support;

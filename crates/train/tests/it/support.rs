@@ -1,6 +1,6 @@
 //! Golden files, machines and measures of agreement.
 
-use ane::emulator::{Emulator, EmulatorOptions};
+use ane::emulator::{Arithmetic, Emulator, EmulatorOptions};
 use cpu::Pool;
 use cpu::matmul::Path;
 use infer::Machine;
@@ -110,13 +110,21 @@ impl Golden {
     }
 
     pub fn net(&self, options: Options, path: Path, threads: usize) -> Net {
-        Net::new(&machine(path, threads), &self.config, self.shape(), options, self.params()).unwrap()
+        self.net_on(&machine(path, threads), options)
+    }
+
+    pub fn net_on(&self, machine: &Machine, options: Options) -> Net {
+        Net::new(machine, &self.config, self.shape(), options, self.params()).unwrap()
     }
 }
 
 pub fn machine(path: Path, threads: usize) -> Machine {
+    machine_of(Arithmetic::Fast, mil::Chip::H16, path, threads)
+}
+
+pub fn machine_of(arithmetic: Arithmetic, chip: mil::Chip, path: Path, threads: usize) -> Machine {
     let pool = Arc::new(Pool::new(threads).unwrap());
-    let options = EmulatorOptions { compile_limit: None, matmul: path, ..EmulatorOptions::new(mil::Chip::H16, pool.clone()) };
+    let options = EmulatorOptions { compile_limit: None, matmul: path, arithmetic, ..EmulatorOptions::new(chip, pool.clone()) };
     Machine { device: Arc::new(Emulator::new(options)), pool, path }
 }
 

@@ -12,6 +12,6 @@ pub(super) fn decode(literal: &Literal, blobs: &Blobs) -> Result<Arc<[f16]>, Str
             Ok(values.iter().map(|&x| f16::from_f64(x)).collect())
         }
         _ if literal.ty().dtype == DType::F16 => blobs.f16s(literal).map(|data| data.into()).map_err(|e| e.to_string()),
-        _ => Err(format!("is {}: only fp16 tensors are emulated", literal.ty())),
+        _ => Err(format!("is {}: the fast arithmetic has fp16 alone; the exact one has other types too", literal.ty())),
     }
 }

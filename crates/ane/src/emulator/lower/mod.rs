@@ -18,7 +18,10 @@ pub(super) fn lower(function: &Function, blobs: &Blobs, chip: Option<Chip>) -> R
     let mut lowering = Lowering { function, blobs, chip, graph: Graph::default(), values };
     let fp16 = |what: &str, value: &Value| match value.ty.dtype {
         DType::F16 => Ok(()),
-        _ => Err(format!("{what} `{}` is {}: ports are fp16", value.name, value.ty)),
+        _ => Err(format!(
+            "{what} `{}` is {}: ports of the fast arithmetic are fp16; the exact one has other types too",
+            value.name, value.ty
+        )),
     };
     for (i, &param) in function.params.iter().enumerate() {
         let value = &function.values[param];
@@ -62,7 +65,7 @@ impl<'a> Lowering<'a> {
             for &result in &op.results {
                 let ty = &self.function.values[result].ty;
                 if ty.dtype != DType::F16 {
-                    return Err(format!("gives {ty}: only fp16 values are emulated"));
+                    return Err(format!("gives {ty}: the fast arithmetic has fp16 alone; the exact one has other types too"));
                 }
             }
         }
@@ -101,6 +104,8 @@ impl<'a> Lowering<'a> {
             OpKind::SliceBySize | OpKind::SliceByIndex => self.slice(call)?,
             OpKind::Concat => self.concat(call)?,
             OpKind::Tile => self.tile(call)?,
+            // What the op table calls `known`.
+            _ => return Err("not emulated by the fast arithmetic; the exact one runs more ops".into()),
         };
         let (found, declared) = (self.dims(made), self.declared(call));
         if found != declared {
