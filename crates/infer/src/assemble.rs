@@ -228,7 +228,7 @@ impl Assembly {
             let handed = given.iter().find(|(act, _)| port.window(*act).is_some());
             let surface = match handed {
                 Some((_, surface)) => (*surface).clone(),
-                None => self.surface(&program, kind, variant, layer, dir, port, surfaces.len())?,
+                None => self.surface(&program, &spec, variant, layer, dir, port, surfaces.len())?,
             };
             surfaces.push((port.name.clone(), surface));
         }
@@ -240,7 +240,7 @@ impl Assembly {
     fn surface(
         &mut self,
         program: &Arc<dyn Program>,
-        kind: ProgramKind,
+        spec: &ProgramSpec,
         variant: usize,
         layer: usize,
         dir: Dir,
@@ -248,7 +248,7 @@ impl Assembly {
         index: usize,
     ) -> Result<Surface, InferError> {
         let known = match port.sharing {
-            Sharing::All => self.everyone.get(&(kind, variant, index)),
+            Sharing::All => self.everyone.get(&(spec.kind, variant, index)),
             Sharing::Weights(key) => self.weight_surfaces.get(&(weight_owner(key, layer), key)),
             Sharing::One => None,
         };
@@ -256,7 +256,7 @@ impl Assembly {
             return Ok(surface.clone());
         }
         let reported: Vec<_> = program.ports().iter().filter(|p| p.name == port.name && p.dir == dir).collect();
-        let bytes = self.allocation(program, dir, port.sharing);
+        let bytes = self.allocation(program, spec, dir);
         let surface = Surface::for_ports(&*self.machine.device, &reported, bytes)?;
         for f in &port.fields {
             let Content::Weight(w) = &f.content else { continue };
@@ -269,18 +269,23 @@ impl Assembly {
             });
         }
         match port.sharing {
-            Sharing::All => drop(self.everyone.insert((kind, variant, index), surface.clone())),
+            Sharing::All => drop(self.everyone.insert((spec.kind, variant, index), surface.clone())),
             Sharing::Weights(key) => drop(self.weight_surfaces.insert((weight_owner(key, layer), key), surface.clone())),
             Sharing::One => {}
         }
         Ok(surface)
     }
 
-    /// Bytes for a surface: all ports of one direction are allocated alike, in every program that the surface meets.
-    fn allocation(&self, program: &Arc<dyn Program>, dir: Dir, sharing: Sharing) -> usize {
+    /// Bytes for a surface: all ports of one direction are allocated alike. Programs that share a surface of weights are allocated alike
+    /// too, or the one with the smaller ports would hold surfaces of two sizes.
+    fn allocation(&self, program: &Arc<dyn Program>, spec: &ProgramSpec, dir: Dir) -> usize {
         let own = allocation(program.ports(), dir);
-        let Sharing::Weights(key) = sharing else { return own };
-        let meets = |l: &&Loaded| l.spec.inputs.iter().any(|p| p.sharing == Sharing::Weights(key));
+        if dir == Dir::Out {
+            return own;
+        }
+        let weights = |s: &ProgramSpec| s.inputs.iter().map(|p| p.sharing).filter(|s| matches!(s, Sharing::Weights(_))).collect::<Vec<_>>();
+        let keys = weights(spec);
+        let meets = |l: &&Loaded| weights(&l.spec).iter().any(|key| keys.contains(key));
         self.loaded.values().filter(meets).map(|l| allocation(l.programs[0].ports(), Dir::In)).max().unwrap_or(own).max(own)
     }
 }
@@ -288,4 +293,37 @@ impl Assembly {
 /// Slices of the classifier belong to no layer.
 fn weight_owner(key: WeightPort, layer: usize) -> usize {
     if matches!(key, WeightPort::Classifier(_)) { usize::MAX } else { layer }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::network::{Network, Use};
+    use ane::null::Null;
+    use model::Shape;
+    use model::programs::{Attention, Options, Weights};
+
+    #[test]
+    fn inputs_of_a_program_are_allocated_alike() {
+        let pool = Arc::new(cpu::Pool::new(1).unwrap());
+        let machine = Machine { device: Arc::new(Null::new(mil::Chip::H16)), pool, path: cpu::matmul::Path::Portable };
+        let config = model::Preset::by_name("stories260k").unwrap().config;
+        let values: Vec<Vec<f32>> = config.parameters().iter().map(|p| vec![0.0; p.len()]).collect();
+        for weights in [Weights::Ports, Weights::Packed] {
+            let options = Options { weights, attention: Attention::Split };
+            let mut net = Network::new(&machine, &config, Shape { batch: 8, seq: 256 }, options, &values, Use::Training).unwrap();
+            let mut backward = Vec::new();
+            for kind in [ProgramKind::FfnBwd, ProgramKind::FfnBwdW2, ProgramKind::FfnBwdW13, ProgramKind::QkvBwd, ProgramKind::WoBwd] {
+                if net.assembly.has(kind) {
+                    backward.push(net.assembly.unit(kind, 0, 0, &[]).unwrap());
+                }
+            }
+            let forward = net.layers[0].attn.units().into_iter().chain([&net.layers[0].ffn.forward]);
+            for unit in forward.chain(&backward) {
+                let inputs = unit.surfaces[..unit.spec.inputs.len()].iter().map(|(_, s)| s.memory().len()).collect::<Vec<_>>();
+                assert!(inputs.iter().all(|&n| n == inputs[0]), "{weights:?} {}: {inputs:?}", unit.spec.name());
+            }
+        }
+    }
 }
