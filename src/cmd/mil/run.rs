@@ -32,7 +32,7 @@ pub(super) fn run(args: &MilRunArgs) -> Outcome {
     let options = EmulatorOptions { any_profile: profile == Profile::Language, arithmetic: args.arithmetic.into(), ..options };
     let emulator = Emulator::new(options);
     let program = emulator.compile(&source.name, &verified).map_err(|e| match args.arithmetic {
-        ArithmeticChoice::Fast => anyhow::anyhow!("{e}; --arithmetic exact takes more ops and element types"),
+        ArithmeticChoice::Fast => anyhow::anyhow!("{e}; --arithmetic exact asks for that one"),
         _ => e.into(),
     })?;
     let ports = program.ports().to_vec();
