@@ -235,7 +235,7 @@ fn error(options: EmulatorOptions, count: usize, k: usize, spread: f64) -> f64 {
 fn the_error_sweep_under_the_grid() {
     let published = [(512, 0.002578), (1024, 0.005528), (2048, 0.012132), (4096, 0.027238), (6144, 0.043990), (8192, 0.061638)];
     for (n, wanted) in published {
-        // A sample of the rows and columns; its own spread is below 1 %.
+        // A sample of the rows and columns: another seed moves it by 1 to 1.5 % (standard deviation).
         let found = error(on(Chip::H16, Mac::Grid), 96, n, 1.0 / (n as f64).sqrt());
         eprintln!("N = {n}: {found:.6}, published {wanted:.6}, {:+.1} %", (found / wanted - 1.0) * 100.0);
         assert!((found / wanted - 1.0).abs() < 0.05, "N = {n}: {found} for {wanted}");
@@ -279,8 +279,9 @@ fn random_programs_are_close_in_every_arithmetic() {
                 let amax = fast.iter().map(|x| x.to_f64()).filter(|x| x.is_finite()).fold(1e-3f64, |a, x| a.max(x.abs()));
                 for (i, (f, s)) in fast.iter().zip(slow).enumerate() {
                     let (f, s) = (f.to_f64(), s.to_f64());
-                    // Where one overflows, a last bit may decide; partial sums overflow in the chip's arithmetic alone.
-                    let close = f == s || (f - s).abs() <= amax / share || (f.is_infinite() && s.abs() > 30000.0) || s.is_infinite();
+                    // Where one overflows, a last bit may decide.
+                    let edge = |a: f64, b: f64| a.is_infinite() && b.abs() > 30000.0;
+                    let close = f == s || (f - s).abs() <= amax / share || edge(f, s) || edge(s, f);
                     let text = || mil::print(program.program());
                     assert!(close && !s.is_nan(), "seed {seed}, {arithmetic}, result {n}, element {i}: {s} for {f}\n{}", text());
                 }

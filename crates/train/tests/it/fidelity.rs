@@ -5,7 +5,8 @@ use ane::emulator::{Arithmetic, Mac};
 use cpu::matmul::Path;
 use mil::Chip;
 use model::programs::{Attention, Options, Weights};
-use train::{LossScaler, step};
+use model::{Preset, Shape};
+use train::{AdamW, AdamWConfig, Batch, LossScaler, Net, step};
 
 /// How far a training is from PyTorch's.
 struct Figures {
@@ -55,8 +56,8 @@ fn a_golden_trains_in_the_chips_arithmetic() {
     for (mac, options) in [(Mac::Wide, PORTS), (Mac::Grid, PACKED)] {
         let figures = train("mha64", Arithmetic::Fidelity(mac), Chip::H16, options, 3);
         assert!(figures.skipped == 0 && figures.loss < 0.005, "{mac:?}: loss off by {}", figures.loss);
-        assert!(figures.cosine.0 > 0.99, "{mac:?}: gradient of {} points elsewhere: {}", figures.cosine.1, figures.cosine.0);
-        assert!((figures.length - 1.0).abs() < 0.05, "{mac:?}: a gradient is {} times as long", figures.length);
+        assert!(figures.cosine.0 > 0.999, "{mac:?}: gradient of {} points elsewhere: {}", figures.cosine.1, figures.cosine.0);
+        assert!((figures.length - 1.0).abs() < 0.01, "{mac:?}: a gradient is {} times as long", figures.length);
     }
 }
 
@@ -88,5 +89,52 @@ fn fidelity_figures() {
                 begin.elapsed().as_secs_f64()
             );
         }
+    }
+}
+
+/// The default preset on bytes of the built-in corpus, 128 tokens a step: losses, and the gradients of the first step.
+fn storybook(arithmetic: Arithmetic, scale: Option<f32>, count: usize) -> (Vec<f64>, Vec<Vec<f32>>) {
+    const SEQ: usize = 128;
+    let config = Preset::by_name(Preset::DEFAULT).unwrap().config;
+    let specs = config.parameters();
+    let params = specs.iter().map(|p| config.initial_values(p, 1)).collect();
+    let mut net =
+        Net::new(&machine_of(arithmetic, Chip::H16, Path::detect(), 2), &config, Shape { batch: 1, seq: SEQ }, PORTS, params).unwrap();
+    let adamw = AdamWConfig { beta1: 0.9, beta2: 0.95, eps: 1e-8, weight_decay: 0.1, max_grad_norm: 1.0 };
+    let (mut opt, mut scaler) = (AdamW::new(adamw, &specs), scale.map_or_else(|| LossScaler::new(config.n_layers), LossScaler::with_scale));
+    let corpus = text::corpus::Corpus::new(1);
+    let bytes: Vec<u32> = (0..40).flat_map(|i| corpus.story(i).into_bytes()).map(u32::from).collect();
+    let (mut losses, mut grads) = (Vec::new(), Vec::new());
+    for i in 0..count {
+        let window = &bytes[i * SEQ..][..SEQ + 1];
+        let batch = Batch { tokens: window[..SEQ].to_vec(), targets: window[1..].to_vec() };
+        let outcome = step(&mut net, &mut opt, &mut scaler, &[batch], 1e-3).unwrap();
+        assert!(!outcome.skipped);
+        losses.push(outcome.loss);
+        if i == 0 {
+            grads = (0..specs.len()).map(|p| net.grads.get(p).iter().map(|g| g / outcome.scale).collect()).collect();
+        }
+    }
+    (losses, grads)
+}
+
+/// `cargo test --release -p anneal-train -- --ignored --nocapture preset_figures`: the second and third table.
+#[test]
+#[ignore = "a measurement"]
+fn preset_figures() {
+    let arithmetics = [Arithmetic::Fast, Arithmetic::Fidelity(Mac::Wide), Arithmetic::Fidelity(Mac::Grid)];
+    let (_, wanted) = storybook(Arithmetic::Fast, None, 1);
+    for arithmetic in &arithmetics[1..] {
+        for scale in [1.0, 16.0, 256.0, 1024.0, 8192.0] {
+            let (_, grads) = storybook(*arithmetic, Some(scale), 1);
+            let pairs = || grads.iter().zip(&wanted);
+            let worst = pairs().map(|(g, w)| cosine(g, w)).fold(1.0, f64::min);
+            let (least, most) = pairs().map(|(g, w)| norm(g) / norm(w)).fold((f64::MAX, 0f64), |(a, b), r| (a.min(r), b.max(r)));
+            println!("| {arithmetic} | scale {scale} | worst cosine {worst:.6} | lengths {least:.4} to {most:.4} |");
+        }
+    }
+    for arithmetic in arithmetics {
+        let (losses, _) = storybook(arithmetic, None, 30);
+        println!("| {arithmetic} | {:?} |", [0, 4, 9, 14, 19, 24, 29].map(|i| (losses[i] * 1e4).round() / 1e4));
     }
 }
