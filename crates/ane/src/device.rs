@@ -60,8 +60,6 @@ pub struct DeviceInfo {
     pub chip: Chip,
     /// How it computes, in words: the emulator names its matmul path. Kept in a run's record, since bits depend on it.
     pub arithmetic: String,
-    /// The imitated (or real) chip's measured fp16 peak in TFLOP/s, for utilisation figures, where published.
-    pub peak_tflops: Option<f64>,
 }
 
 /// Direction of a port or an access.

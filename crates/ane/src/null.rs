@@ -16,7 +16,7 @@ pub struct Null {
 impl Null {
     /// A null device that takes programs verified for `chip`.
     pub fn new(chip: Chip) -> Null {
-        let info = DeviceInfo { name: "null".into(), chip, arithmetic: "none".into(), peak_tflops: None };
+        let info = DeviceInfo { name: "null".into(), chip, arithmetic: "none".into() };
         Null { info, compiles: AtomicU32::new(0) }
     }
 }

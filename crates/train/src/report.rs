@@ -85,7 +85,7 @@ impl Report {
             device: device.name.clone(),
             chip: plan.machine.chip.to_string(),
             device_tflops: per_second(flops as f64 * DEVICE_SHARE, times.device_ms) / 1e12,
-            peak_tflops: device.peak_tflops.or(plan.machine.chip.peak_tflops()),
+            peak_tflops: plan.machine.chip.peak_tflops(),
             compiles: totals.compiles,
             retries: totals.retries,
             restarts: record.restarts(),

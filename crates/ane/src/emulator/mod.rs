@@ -157,7 +157,6 @@ impl Emulator {
                 Arithmetic::Fast => format!("fast, matmul {}", options.matmul),
                 other => other.to_string(),
             },
-            peak_tflops: None,
         };
         // Subnormals in the multiply-accumulate: flushed on M1, kept on M5, unknown between (ane-measurements 1.1). Where it is unknown
         // the emulator takes the harsher: what trains here then trains there.

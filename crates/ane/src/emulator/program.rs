@@ -92,13 +92,16 @@ impl EmulatorProgram {
     }
 }
 
-/// Whether the surfaces of a call hold the ports of a program.
+/// Whether the surfaces of a call hold the ports of a program, and none that is written is shared with another port.
 pub(super) fn surfaces_fit(ports: &[Port], io: &Io) -> Result<(), String> {
     for (dir, surfaces) in [(Dir::In, &io.inputs), (Dir::Out, &io.outputs)] {
         let ports: Vec<&Port> = ports.iter().filter(|p| p.dir == dir).collect();
         if ports.len() != surfaces.len() || ports.iter().zip(surfaces).any(|(p, s)| s.memory().len() < p.bytes) {
             return Err(format!("surfaces do not fit the {} ports of this direction ({dir:?})", ports.len()));
         }
+    }
+    if !outputs_are_distinct(io) {
+        return Err("an output surface shares memory with another surface".into());
     }
     Ok(())
 }
@@ -115,9 +118,6 @@ impl Program for EmulatorProgram {
     fn bind(self: Arc<Self>, io: Arc<Io>) -> Result<Box<dyn Call>, BindError> {
         let refused = |text: String| BindError::Refused { binding: self.name.clone(), text };
         surfaces_fit(&self.ports, &io).map_err(refused)?;
-        if !outputs_are_distinct(&io) {
-            return Err(refused("an output surface shares memory with another surface".into()));
-        }
         Ok(Box::new(EmulatorCall { program: self, io }))
     }
 }

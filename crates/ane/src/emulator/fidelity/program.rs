@@ -7,7 +7,7 @@ use super::rules::Rules;
 use super::tensor::Tensor;
 use crate::BindError;
 use crate::device::{Call, CallStats, Dir, EvalError, Io, Port, Program};
-use crate::emulator::memory::{Buf, Space, Span, outputs_are_distinct};
+use crate::emulator::memory::{Buf, Space, Span};
 use crate::emulator::program::{Seat, surfaces_fit};
 use mil::ops::OpKind;
 use mil::{Blobs, Function, Op};
@@ -129,9 +129,6 @@ impl Program for FidelityProgram {
     fn bind(self: Arc<Self>, io: Arc<Io>) -> Result<Box<dyn Call>, BindError> {
         let refused = |text: String| BindError::Refused { binding: self.name.clone(), text };
         surfaces_fit(&self.ports, &io).map_err(refused)?;
-        if !outputs_are_distinct(&io) {
-            return Err(refused("an output surface shares memory with another surface".into()));
-        }
         Ok(Box::new(FidelityCall { program: self, io }))
     }
 }
